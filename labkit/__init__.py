@@ -1,0 +1,37 @@
+"""labkit: a small LLM client and agent loop that can be read from end to end.
+
+The public names below are imported when they are first used (PEP 562): `import
+labkit` is instant, and asking for `labkit.check` does not load pandas.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+# public name -> the module of labkit it lives in
+_HOME = {
+    "ChatClient": "client",
+    "Gate": "gate",
+    "Limits": "limits",
+    "Retry": "retry",
+    "Stop": "cancel",
+    "check": "doctor",
+    "reset": "server",
+    "run_real": "clock",
+    "run_virtual": "clock",
+    "start_server": "server",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"labkit.{_HOME[name]}"), name)
+    globals()[name] = value  # the next look-up does not come through here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

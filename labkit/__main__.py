@@ -1,0 +1,46 @@
+"""`python -m labkit COMMAND`.
+
+A command is a module with `add_arguments(parser)` and `main(args) -> int` (the exit
+status), and a line in COMMANDS. Only the command that was asked for is imported, so
+`doctor` answers at once, and where pandas is missing.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+# name -> (module, one line of help)
+COMMANDS = {
+    "doctor": ("labkit.doctor", "what is missing on this machine, and what mends it"),
+    "tables": ("labkit.tables", "every table of the chapters, beside what they printed"),
+}
+
+
+def usage() -> argparse.ArgumentParser:
+    """The parser of the first word: it knows the commands by name only."""
+    lines = [f"  {name:<10} {said}" for name, (_, said) in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="python -m labkit",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(["commands:", *lines]),
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit status; bad usage exits 2, as argparse does."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    chosen = usage().parse_args(argv[:1]).command
+    module_name, said = COMMANDS[chosen]
+    module = importlib.import_module(module_name)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m labkit {chosen}", description=said
+    )
+    module.add_arguments(parser)
+    return module.main(parser.parse_args(argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

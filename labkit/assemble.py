@@ -1,0 +1,249 @@
+"""Chat chunks in, one reply out; and the verdict whether the reply is whole.
+
+An `Assembler` takes the events of one stream, or the body of one plain answer, in
+OpenAI's Chat Completions form. The rule of chapter 14 decides about the end: a
+reply without a finish_reason did not finish, whether `[DONE]` came or not.
+
+"Compatible" servers differ. What we make of the differences:
+
+- null, a missing key and "" all mean absent. A wrong type is a MalformedStream.
+- `[DONE]` may have white space around it and nothing else: a test for the prefix
+  would let a model's own text forge the end.
+- Data that is blank or starts with a colon is a keep-alive in the wrong place, and
+  is skipped. No JSON starts with a colon, so nothing of an answer can hide there.
+- An error is an `error` key, an `event: error`, `"object": "error"` (or `"type"`),
+  or the finish_reason "error".
+- Only choice 0 is ours. `refusal` and `reasoning_content` are not its text.
+- A usage that is missing, torn or all zero is unknown (None), never 0.
+- finish_reason "stop" after tool calls is still a tool-call turn: look at
+  `tool_calls`, not at the reason.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from labkit.errors import (
+    EmptyStream,
+    IncompleteStream,
+    MalformedStream,
+    ProviderError,
+    StreamError,
+    shorten,
+)
+from labkit.sse import SSEDecoder, SSEEvent
+from labkit.strictjson import WHITE_SPACE, as_object, member, mend, parse_object
+from labkit.toolcalls import ToolCall, ToolCalls
+from labkit.usage import Usage
+
+__all__ = ["Assembler", "ToolCall", "Usage", "read_stream"]
+
+
+class Assembler:
+    """Collects one reply.
+
+    >>> reply = Assembler()
+    >>> reply.add(SSEEvent('{"choices": [{"delta": {"content": "A tide"}}]}'))
+    'A tide'
+    >>> reply.add(SSEEvent('{"choices": [{"delta": {}, "finish_reason": "stop"}]}'))
+    ''
+    >>> reply.finish()
+    >>> reply.text, reply.finish_reason
+    ('A tide', 'stop')
+
+    id: the provider's name for the reply, "" if it gave none.
+    finish_reason: "stop", "length", "tool_calls" ...; None until it comes.
+    usage: the last usage that came (servers repeat it, counting up), or None.
+    done: `[DONE]` was seen; events after it are ignored.
+    signs: signs of life so far: pieces of content or of a tool call, and the finish.
+        A role, a usage or a keep-alive is none. Limits on silence watch it.
+    """
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.finish_reason: str | None = None
+        self.usage: Usage | None = None
+        self.done = False
+        self.signs = 0
+        self._chunks = 0
+        self._pieces: list[str] = []
+        self._half = ""  # the first half of a surrogate pair, kept for the second
+        self._calls = ToolCalls()
+
+    @property
+    def text(self) -> str:
+        """All the text so far: exactly what `add` has returned, joined."""
+        return "".join(self._pieces)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls so far, in the order in which they were opened."""
+        return self._calls.whole()
+
+    @property
+    def opened(self) -> bool:
+        """Has the answer begun? A role chunk alone opens nothing."""
+        return self.signs > 0
+
+    def add(self, event: SSEEvent) -> str:
+        """Take one event; return the new text of choice 0, "" if there is none.
+
+        Raises ProviderError or MalformedStream, with the text so far as `partial`.
+        """
+        data = event.data.strip(WHITE_SPACE)
+        if self.done or not data or data.startswith(":"):
+            return ""
+        if data == "[DONE]":
+            self.done = True
+            return ""
+        self._chunks += 1
+        if event.event == "error":
+            raise self._provider_error(_error_event(data))
+        try:
+            chunk = parse_object(data)
+            choice = self._read_frame(chunk)
+            return self._read_choice(choice, member(choice, "delta", dict) or {})
+        except ValueError as error:
+            raise self._malformed(f"chunk {self._chunks}", data, error) from error
+
+    def finish(self, leftover: str = "") -> None:
+        """The body has ended: return if the reply is whole, else raise why not.
+
+        leftover: what `SSEDecoder.close` returned, for the message.
+        Raises EmptyStream, IncompleteStream or MalformedStream.
+        """
+        hint = f" Left over: {leftover!r}." if leftover else ""
+        if not self._chunks:
+            raise EmptyStream(
+                "the provider answered 200 but sent no data: ask again, and check"
+                f" the base URL if it stays so.{hint}"
+            )
+        if self.finish_reason is None:
+            end = "with [DONE] but " if self.done else ""
+            raise IncompleteStream(
+                f"the answer ended {end}without a finish_reason: its text is partial,"
+                f" fit to show but not to save; ask again.{hint}",
+                partial=self.text,
+            )
+        for call in self.tool_calls:
+            if not call.name:
+                error = ValueError("a tool call without a name")
+                raise self._malformed("the answer", call.arguments, error)
+
+    @classmethod
+    def from_body(cls, body: bytes) -> "Assembler":
+        """The reply in the body of a plain answer (not streamed), whole.
+
+        Raises EmptyStream, MalformedStream, ProviderError or IncompleteStream.
+        """
+        reply = cls()
+        text = body.decode("utf-8-sig", "replace").strip()
+        try:
+            if text:
+                reply._chunks = 1
+                reply._read_message(parse_object(text))
+        except ValueError as error:
+            raise reply._malformed("the body", text, error) from error
+        reply.finish()
+        reply.done = True
+        return reply
+
+    def _read_message(self, body: dict[str, Any]) -> None:
+        """A plain answer: its message is one large delta."""
+        choice = self._read_frame(body)
+        message = member(choice, "message", dict)
+        if message is None:
+            raise ValueError("`choices` holds no message with index 0")
+        calls = member(message, "tool_calls", list) or []
+        # Here each entry is a call of its own, even where two share an id.
+        whole = [{**as_object(call), "index": n} for n, call in enumerate(calls)]
+        self._read_choice(choice, {**message, "tool_calls": whole})
+
+    def _read_frame(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        """All but the choices; returns choice 0, or {} where there is none."""
+        error = chunk.get("error")
+        if error or "error" in (chunk.get("object"), chunk.get("type")):
+            raise self._provider_error(error or chunk)
+        if not self.id and isinstance(chunk.get("id"), str):
+            self.id = mend(chunk["id"])
+        if chunk.get("usage"):
+            self.usage = Usage.read(chunk["usage"]) or self.usage
+        for choice in member(chunk, "choices", list) or []:
+            if not member(as_object(choice), "index", int):  # 0, null or absent
+                return choice
+        return {}
+
+    def _read_choice(self, choice: dict[str, Any], delta: dict[str, Any]) -> str:
+        """The delta of choice 0. The text comes last, so that an error before it
+        never leaves text behind that was not given out."""
+        content = member(delta, "content", str) or ""
+        calls = member(delta, "tool_calls", list) or []
+        reason = member(choice, "finish_reason", str)
+        if choice.get("error") or reason == "error":
+            raise self._provider_error(choice.get("error") or "finish_reason is error")
+        for call in calls:
+            self._calls.add(as_object(call))
+        if reason:
+            self.finish_reason = mend(reason)
+        self.signs += bool(content) + len(calls) + bool(reason)
+        return self._give_out(content)
+
+    def _give_out(self, content: str) -> str:
+        """`content` as text that can be encoded: no half characters."""
+        text = self._half + content
+        self._half = ""
+        if self.finish_reason is None and "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        text = mend(text)
+        if text:
+            self._pieces.append(text)
+        return text
+
+    def _malformed(self, what: str, data: str, error: ValueError) -> MalformedStream:
+        return MalformedStream(
+            f"{what}, {shorten(data, 60)!r}, is not in the Chat Completions form"
+            f" ({shorten(str(error))}): check that the base URL is an"
+            " OpenAI-compatible endpoint",
+            partial=self.text,
+        )
+
+    def _provider_error(self, error: Any) -> ProviderError:
+        """From whatever stood in the place of the error: an object or some text."""
+        told = error if isinstance(error, dict) else {"message": error}
+        words = shorten(str(told.get("message") or told))
+        kind, code = told.get("type"), told.get("code")
+        return ProviderError(
+            f"the provider reported an error inside its 200 answer: {words}"
+            f" (type {shorten(str(kind))}, code {shorten(str(code))}); what came"
+            " before it is no answer",
+            type=kind if isinstance(kind, str) else None,
+            code=code if isinstance(code, str | int) else None,
+            partial=self.text,
+        )
+
+
+def _error_event(data: str) -> Any:
+    """The error in an `event: error`: an object if it is JSON, else the words."""
+    try:
+        told = parse_object(data)
+    except ValueError:
+        return data
+    return told.get("error") or told
+
+
+def read_stream(chunks: Iterable[bytes]) -> Assembler:
+    """The whole reply in the body `chunks`, cut in any way.
+
+    Raises the StreamErrors of the decoder and the assembler, each with the text so
+    far as `partial`. Stops at `[DONE]`.
+    """
+    decoder, reply = SSEDecoder(), Assembler()
+    try:
+        for event in (event for chunk in chunks for event in decoder.feed(chunk)):
+            reply.add(event)
+            if reply.done:
+                break
+        reply.finish(decoder.close())
+    except StreamError as error:
+        error.partial = reply.text
+        raise
+    return reply

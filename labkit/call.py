@@ -1,0 +1,142 @@
+"""One logical call: attempts, with waits between them, until one has an answer.
+
+`complete()` and `stream()` of the client are both this. The difference is how much
+of the answer has to be there before an attempt has succeeded: all of it, or its
+beginning.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
+
+from labkit.clock import wall_time
+from labkit.errors import CallError
+from labkit.exchange import Exchange
+from labkit.limits import Watchdog
+from labkit.reply import Attempt, Reply, Timings
+from labkit.retry import Decision, Retries, verdict_of
+from labkit.secret import Secret
+
+
+class Call:
+    """new_exchange: makes the next attempt, from the same request and key."""
+
+    def __init__(
+        self,
+        new_exchange: Callable[[], Exchange],
+        watchdog: Watchdog,
+        retries: Retries,
+        secret: Secret,
+    ):
+        self._new_exchange = new_exchange
+        self._watchdog = watchdog
+        self._retries = retries
+        self._secret = secret
+        self._exchange: Exchange | None = None
+        self._attempts: list[Attempt] = []
+        self.reply: Reply | None = None
+
+    @property
+    def text(self) -> str:
+        """What has come of the answer so far."""
+        return self._exchange.assembler.text if self._exchange else ""
+
+    async def complete(self) -> Reply:
+        """Try until an answer is whole. Raises a CallError if none will be."""
+        await self._try_until_done(Exchange.read_all)
+        return self._settle()
+
+    async def open(self) -> None:
+        """Try until an answer opens: from then on there is no retry."""
+        await self._try_until_done(Exchange.open)
+
+    async def piece(self) -> str:
+        """The next content of the open answer; "" at its end, with `reply` there."""
+        with self._telling():
+            try:
+                piece = await self._exchange.piece()
+            except CallError as error:
+                verdict = verdict_of(error)
+                why_not = "" if verdict == "fatal" else "the answer had begun"
+                self._record(error, Decision(verdict, why_not=why_not))
+                raise
+        if not piece:
+            self._settle()
+        return piece
+
+    async def close(self) -> None:
+        """Hang up, wherever the call stands. Twice does no harm."""
+        if self._exchange:
+            await self._exchange.close()
+
+    async def _try_until_done(self, work: Callable[[Exchange], Awaitable]) -> None:
+        with self._telling():
+            while True:
+                self._exchange = self._new_exchange()
+                try:
+                    return await work(self._exchange)
+                except CallError as error:
+                    decision = self._decide(error)
+                    self._record(error, decision)
+                    if not decision.again:
+                        raise
+                async with self._watchdog.watch("total"):
+                    await asyncio.sleep(decision.sleep_s)
+
+    def _decide(self, error: CallError) -> Decision:
+        return self._retries.decide(
+            error,
+            attempt=len(self._attempts),
+            left_s=self._watchdog.left_s,
+            now=wall_time(),
+        )
+
+    def _record(self, error: CallError | None, decision: Decision) -> None:
+        """Add an attempt to the story; the error says why it was the last one."""
+        if error and decision.why_not:
+            said = str(error).rstrip(".")
+            error.args = (f"{said}; not retried: {decision.why_not}",)
+        exchange = self._exchange
+        if exchange.started_s is None:  # stopped before the gate: nothing was sent
+            return
+        self._attempts.append(
+            Attempt(
+                number=len(self._attempts),
+                started_s=exchange.started_s,
+                ended_s=self._watchdog.elapsed_s if error else exchange.complete_s,
+                status=exchange.status,
+                error=type(error).__name__ if error else None,
+                verdict=decision.verdict,
+                floor_s=decision.floor_s,
+                draw_s=decision.draw_s,
+                slept_s=decision.sleep_s,
+            )
+        )
+
+    def _settle(self) -> Reply:
+        """The answer is whole: make the reply of it."""
+        self._record(None, Decision("ok"))
+        exchange, answer = self._exchange, self._exchange.assembler
+        self.reply = Reply(
+            text=answer.text,
+            tool_calls=answer.tool_calls,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            timings=Timings(
+                exchange.opened_s, exchange.first_token_s, exchange.complete_s
+            ),
+            attempts=tuple(self._attempts),
+            headers=exchange.headers,
+            id=answer.id,
+        )
+        return self.reply
+
+    @contextmanager
+    def _telling(self):
+        """Errors leave with the story of the attempts, and without the API key."""
+        try:
+            yield
+        except CallError as error:
+            error.attempts = list(self._attempts)
+            self._secret.scrub_error(error)
+            raise

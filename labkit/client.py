@@ -1,0 +1,192 @@
+"""A chat client for any OpenAI-compatible endpoint (chapter 14).
+
+    async with ChatClient() as client:
+        reply = await client.complete("What is a tide gauge?")
+        print(reply.text)
+
+        async with client.stream("What is a tide gauge?") as stream:
+            async for text in stream:
+                print(text, end="")
+        print(stream.reply.finish_reason)
+
+The address comes from LLM_BASE_URL and the key from LLM_API_KEY. Without them it
+talks to the mock on its usual port.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from labkit.call import Call
+from labkit.cancel import Stop
+from labkit.errors import ConfigError
+from labkit.exchange import Exchange
+from labkit.gate import Gate
+from labkit.http import httpx
+from labkit.limits import Limits, Watchdog
+from labkit.reply import Reply
+from labkit.retry import Retries, Retry
+from labkit.secret import Secret
+from labkit.stream import Stream
+
+MOCK_URL = "http://127.0.0.1:8787/v1"
+
+Messages = str | list[dict[str, Any]]
+
+
+class ChatClient:
+    """Streams, gives up on time, retries the right things and never the wrong ones.
+
+    base_url: up to and with the version, "https://host/v1".
+    limits, retry: see `Limits` and `Retry`. Retry.idempotent=None means: yes for the
+        mock (no base_url given, LLM_BASE_URL not set), no for any other provider.
+    gate: shared with other clients of the same loop, if they shall queue together.
+    transport: httpx's, in place of sockets (mock.memory.MemoryTransport).
+    rng: chance for the backoff, a `random.Random`; seeded, the waits repeat.
+    headers: sent with each request.
+
+    Raises ConfigError for what cannot work.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        model: str = "mock",
+        limits: Limits = Limits(),  # noqa: B008 (frozen, so safe to share)
+        retry: Retry = Retry(),  # noqa: B008
+        gate: Gate | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        rng: Random | None = None,
+        headers: Mapping[str, str] | None = None,
+    ):
+        base_url = base_url or os.environ.get("LLM_BASE_URL")
+        self._url = endpoint(base_url or MOCK_URL)
+        self._secret = Secret(api_key or os.environ.get("LLM_API_KEY"))
+        self._headers = httpx.Headers({**self._secret.header(), **(headers or {})})
+        self.model = model
+        self.limits = limits
+        self.retry = retry
+        self.gate = gate
+        self.idempotent = not base_url if retry.idempotent is None else retry.idempotent
+        self._rng = rng or Random()
+        self._http = httpx.AsyncClient(
+            transport=transport,
+            trust_env=False,  # no proxy or netrc that nobody asked for
+            verify=self._url.scheme == "https",  # else TLS set-up costs 50 ms
+            follow_redirects=False,
+            # Our watchdog decides about all the waiting but this one.
+            timeout=httpx.Timeout(None, connect=limits.connect_s),
+            # The gate is the place to queue. A pool with a limit would be a second
+            # one, and it loses slots to cancelled requests (encode/httpcore#1093).
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+        )
+
+    async def complete(
+        self, messages: Messages, *, key: str | None = None, stop: Stop | None = None,
+        **body,
+    ) -> Reply:  # fmt: skip
+        """The whole answer at once (not streamed). Raises a CallError.
+
+        messages: a list as the API takes it, or a str: one message of the user.
+        key: the idempotency key; None: a new one for this call; "": none is sent.
+        stop: stops the call wherever it is.
+        body: the rest of the request: max_tokens=5, tools=[...], model="...".
+        """
+        request = self._request(messages, key, {"stream": False}, body)
+        return await self._call(request, stop).complete()
+
+    def stream(
+        self, messages: Messages, *, key: str | None = None, stop: Stop | None = None,
+        **body,
+    ) -> Stream:  # fmt: skip
+        """The answer piece by piece; for `async with`. Arguments as for `complete`."""
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        request = self._request(messages, key, streamed, body)
+        return Stream(lambda: self._call(request, stop))
+
+    def _call(self, request: httpx.Request, stop: Stop | None) -> Call:
+        watchdog = Watchdog(self.limits, stop)
+        return Call(
+            lambda: Exchange(self._http, request, watchdog, self.gate, self._secret),
+            watchdog,
+            Retries(self.retry, self._rng, self.idempotent),
+            self._secret,
+        )
+
+    def _request(
+        self, messages: Messages, key: str | None, streamed: dict, body: dict
+    ) -> httpx.Request:
+        """One request, made once: every attempt sends the same bytes and key."""
+        if "stream" in body:
+            raise ConfigError("stream: call stream() or complete()", field="stream")
+        fields = {"model": self.model, "messages": as_list(messages)}
+        kind = "text/event-stream" if streamed["stream"] else "application/json"
+        headers = self._headers.copy()
+        headers["accept"] = kind
+        headers["accept-encoding"] = "identity"  # compression would hold pieces back
+        headers["content-type"] = "application/json"
+        if key != "":
+            # A uuid, not the rng: two clients with one seed must not share answers.
+            own = key or headers.get("idempotency-key") or str(uuid.uuid4())
+            headers["idempotency-key"] = own
+        content = as_json({**fields, **streamed, **body})
+        return self._http.build_request(
+            "POST", self._url, headers=headers, content=content
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "ChatClient":
+        return self
+
+    async def __aexit__(self, *exc) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"ChatClient({str(self._url.copy_with(query=None))!r})"
+
+
+def endpoint(base_url: str) -> httpx.URL:
+    """The address of chat completions under a base URL.
+
+    >>> str(endpoint("http://127.0.0.1:8787/v1/"))
+    'http://127.0.0.1:8787/v1/chat/completions'
+    """
+    try:
+        url = httpx.URL(base_url)
+    except (httpx.InvalidURL, TypeError):
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+        raise ConfigError(
+            "base_url must look like https://host/v1, and hold no password"
+            " (the key goes to api_key); look at LLM_BASE_URL",
+            field="base_url",
+        )
+    return url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
+
+
+def as_list(messages: Messages) -> list[dict[str, Any]]:
+    """A str becomes one message of the user."""
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    is_list = isinstance(messages, list | tuple)
+    if not is_list or not messages or not all(isinstance(m, dict) for m in messages):
+        raise ConfigError(
+            "messages must be a str or a list of dicts, not empty", field="messages"
+        )
+    return list(messages)
+
+
+def as_json(fields: dict[str, Any]) -> bytes:
+    """The body of the request."""
+    try:
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the request is no JSON: {error}", field="body") from None

@@ -1,0 +1,189 @@
+"""One attempt on the wire: a request out, an answer in, whatever goes wrong named.
+
+No retries and no policy; `labkit.wire` gives the failures their names.
+"""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+
+from labkit.assemble import Assembler
+from labkit.backoff import classify
+from labkit.errors import (
+    BrokenStream,
+    CallError,
+    MalformedStream,
+    StatusError,
+    StreamError,
+)
+from labkit.gate import Gate
+from labkit.http import httpx
+from labkit.limits import Watchdog
+from labkit.secret import Secret
+from labkit.sse import SSEDecoder
+from labkit.wire import read_at_most, refusal, telling, translated, words
+
+PLAIN_LIMIT = 32 << 20  # bytes of an answer that is not streamed
+ERROR_LIMIT = 64 << 10  # bytes of an error's body: more is no explanation
+ERROR_WAIT_S = 1.0  # the status is known; its explanation may take this long
+DRAIN_WAIT_S = 0.02  # after [DONE], for the end of the body that is on its way
+
+
+class Exchange:
+    """A request and its answer. Holds a slot of the gate until `close()`.
+
+    started_s, opened_s, first_token_s, complete_s: seconds since the logical call
+        began; None until it happens.
+    """
+
+    def __init__(
+        self, http: httpx.AsyncClient, request: httpx.Request, watchdog: Watchdog,
+        gate: Gate | None, secret: Secret,
+    ):  # fmt: skip
+        self._http = http
+        self._request = request
+        self._watchdog = watchdog
+        self._gate = gate or nullcontext()
+        self._secret = secret
+        self._decoder = SSEDecoder()
+        self._events = iter(())
+        self._first = ""
+        self._leaving = AsyncExitStack()
+        self.assembler = Assembler()
+        self.status: int | None = None
+        self.headers: dict[str, str] = {}
+        self.ended = False
+        self.started_s = self.opened_s = None
+        self.first_token_s = self.complete_s = None
+
+    async def open(self) -> None:
+        """Send, and read until the answer opens. Nothing is given out before that."""
+        async with self._watched("total"):
+            await self._leaving.enter_async_context(self._gate)
+        async with self._watched("open"):
+            await self._send()
+            if classify(self.status) != "ok":
+                raise await self._refusal()
+            if self._is_plain():
+                await self._read_plain()
+            while not (self.assembler.opened or self.ended):
+                self._first = await self._advance()
+
+    async def piece(self) -> str:
+        """The next content that is not empty; "" at the end of the answer."""
+        async with self._watched("idle"):
+            piece, self._first = self._first, ""
+            while not (piece or self.ended):
+                piece = await self._advance()
+        if not piece:
+            await self.close()  # now, not when the caller has tidied up
+        return piece
+
+    async def read_all(self) -> None:
+        """Open, and read to the end."""
+        await self.open()
+        while await self.piece():
+            pass
+
+    async def close(self) -> None:
+        """Hang up, and free the slot. Twice does no harm."""
+        await self._leaving.aclose()
+
+    @asynccontextmanager
+    async def _watched(self, limit: str):
+        """Wait under a limit. Whatever fails, the connection and the slot are gone."""
+        try:
+            async with self._watchdog.watch(limit):
+                yield
+        except BaseException as error:
+            if isinstance(error, CallError):
+                error.partial = self.assembler.text
+            await self.close()
+            raise
+
+    async def _send(self) -> None:
+        self.started_s = self._watchdog.elapsed_s
+        with self._translated():
+            self._response = await self._http.send(self._request, stream=True)
+        self._leaving.push_async_callback(self._hang_up)
+        self._chunks = self._response.aiter_bytes()
+        self.opened_s = self._watchdog.elapsed_s
+        self.status = self._response.status_code
+        self.headers = telling(self._response.headers, self._secret)
+
+    def _is_plain(self) -> bool:
+        """Some servers ignore `stream`, either way: the content type decides."""
+        kind = self._response.headers.get("content-type", "")
+        if "event-stream" in kind:
+            return False
+        asked_for_stream = "event-stream" in self._request.headers["accept"]
+        return "json" in kind or not asked_for_stream
+
+    async def _read_plain(self) -> None:
+        with self._translated():
+            body = await read_at_most(self._chunks, PLAIN_LIMIT)
+        if len(body) > PLAIN_LIMIT:
+            raise MalformedStream(f"the answer is longer than {PLAIN_LIMIT} bytes")
+        self.assembler = Assembler.from_body(body)
+        self._first = self.assembler.text
+        self.ended = True
+        self.complete_s = self._watchdog.elapsed_s
+        self.first_token_s = self.complete_s if self._first else None
+
+    async def _advance(self) -> str:
+        """One event further, or one read further; the content it brought."""
+        event = next(self._events, None)
+        if event is None:
+            await self._receive()
+            return ""
+        signs = self.assembler.signs
+        piece = self.assembler.add(event)
+        if self.assembler.signs > signs:
+            self._watchdog.progress()
+        if piece and self.first_token_s is None:
+            self.first_token_s = self._watchdog.elapsed_s
+        if self.assembler.done:
+            self._finish()
+        return piece
+
+    async def _receive(self) -> None:
+        try:
+            with self._translated():
+                chunk = await anext(self._chunks, None)
+        except BrokenStream:
+            if not self.assembler.finish_reason:
+                raise
+            chunk = None  # the answer was whole: only its farewell is lost
+        if chunk is None:
+            self._finish()
+        else:
+            self._events = self._decoder.feed(chunk)
+
+    def _finish(self) -> None:
+        """The body has come to its end, or [DONE]: was it a proper one?"""
+        self.assembler.finish(self._decoder.close())
+        self.ended = True
+        self.complete_s = self._watchdog.elapsed_s
+
+    async def _refusal(self) -> StatusError:
+        """The error of a status that is no success, in the provider's own words."""
+        body = b""
+        with suppress(TimeoutError, StreamError), self._translated():
+            async with asyncio.timeout(ERROR_WAIT_S):
+                body = await read_at_most(self._chunks, ERROR_LIMIT)
+        return refusal(self.status, self.headers, self._secret.scrub(words(body)))
+
+    async def _hang_up(self) -> None:
+        # A body read to its end leaves the connection fit for the next request.
+        # Only what is on its way is waited for: some servers hold it open instead.
+        try:
+            if self.ended:
+                with suppress(TimeoutError, httpx.HTTPError):
+                    async with asyncio.timeout(DRAIN_WAIT_S):
+                        async for _ in self._chunks:
+                            pass
+        finally:
+            with suppress(httpx.HTTPError):
+                await self._response.aclose()
+
+    def _translated(self):
+        return translated(self._request, self._watchdog, begun=self.status is not None)

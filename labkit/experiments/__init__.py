@@ -1,0 +1,1 @@
+"""The measurements: each is a function from parameters to a tidy DataFrame."""

@@ -1,0 +1,55 @@
+"""The same experiment under many seeds, on all cores, with a progress bar."""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+INLINE = 8  # fewer runs than this are not worth a pool of processes
+QUANTILES = {"p05": 0.05, "median": 0.5, "p95": 0.95}
+
+
+def sweep(
+    function: Callable[..., dict], cases: list[dict], seeds: int, what: str
+) -> pd.DataFrame:
+    """One row a run: each case under seeds 0, 1, 2, ... in order.
+
+    `function(seed=..., **case)` returns a dict of columns. It must be importable by
+    name, since each core runs it in a process of its own. The column `case` holds
+    the number of the case.
+    """
+    asked = [(n, seed) for n in range(len(cases)) for seed in range(seeds)]
+    run = partial(_one, function, cases)
+    cores = os.cpu_count() or 1
+    if len(asked) <= INLINE or cores == 1:
+        return pd.DataFrame([run(each) for each in asked])
+    # spawn, also on Linux: a fork of a process with threads (a kernel) may hang
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+        done = pool.map(run, asked, chunksize=max(1, len(asked) // (16 * cores)))
+        # disable=None: no bar where nobody looks, in a pipe or a log
+        bar = tqdm(done, desc=what, total=len(asked), leave=False, delay=2, disable=None)
+        return pd.DataFrame(list(bar))
+
+
+def _one(function, cases: list[dict], asked: tuple[int, int]) -> dict:
+    case, seed = asked
+    return {"case": case, "seed": seed} | function(seed=seed, **cases[case])
+
+
+def summary(runs: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """The median and the 5 % and 95 % quantiles of `columns`, a row each."""
+    rows = [
+        {"summary": name} | {c: round(float(runs[c].quantile(q)), 6) for c in columns}
+        for name, q in QUANTILES.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def medians(runs: pd.DataFrame, columns: list[str]) -> dict:
+    """The median of each column, and over how many runs."""
+    return {c: round(float(runs[c].median()), 6) for c in columns} | {"runs": len(runs)}

@@ -1,0 +1,95 @@
+"""Where a measurement plays: a provider, the way to it, and a clock.
+
+On the virtual clock the provider is in this process, behind the memory door. On the
+real one it is in a process of its own, behind a loopback socket. What the client
+does is the same code.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+
+from labkit.client import ChatClient
+from labkit.clock import run_real, run_virtual
+from labkit.http import httpx
+from labkit.limits import Limits
+from labkit.retry import Retry
+from labkit.server import start_server
+from mock.memory import MemoryTransport
+from mock.provider import Provider, Settings
+
+CLOCKS = {"virtual": run_virtual, "real": run_real}
+QUESTION = "What is a tide gauge?"
+ONCE = Retry(attempts=1)
+PATIENCE = Limits(connect_s=60, open_s=3600, idle_s=3600, total_s=36_000)
+ROOT = "http://127.0.0.1:8787"  # in memory it is only a name
+
+
+class Stage:
+    """A provider to measure against."""
+
+    def __init__(self, root: str, transport, stats: Callable[[], dict]):
+        self._root, self._transport, self.stats = root, transport, stats
+
+    @property
+    def virtual(self) -> bool:
+        """Does waiting cost nothing here?"""
+        return self._transport is not None
+
+    def url(self, fault: str = "") -> str:
+        """The base URL, with a fault in its path: `url("401")`, `url("cut=5")`."""
+        return f"{self._root}/{fault}/v1" if fault else f"{self._root}/v1"
+
+    def client(self, fault: str = "", **options) -> ChatClient:
+        """A client with a connection pool of its own."""
+        return ChatClient(self.url(fault), transport=self._transport, **options)
+
+    def http(self, **options) -> httpx.AsyncClient:
+        """A bare httpx client: no retries, no rules."""
+        return httpx.AsyncClient(
+            transport=self._transport, trust_env=False, verify=False, **options
+        )
+
+    async def settled(self) -> dict:
+        """The totals, once the provider has nothing under way."""
+        while self.stats()["inflight"]:
+            await asyncio.sleep(0.05)
+        return self.stats()
+
+
+def perform(clock: str, coro_fn, settings: Settings = Settings(), latency_s=None, **kw):
+    """Run `coro_fn(stage, **kw)` against a new provider, on the clock named.
+
+    `latency_s` draws the one-way latency of a message, in seconds; on the real
+    clock the loopback has its own.
+    """
+    if clock not in CLOCKS:
+        raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
+    build = _in_memory if clock == "virtual" else _on_sockets
+
+    async def body():
+        async with build(settings, latency_s) as stage:
+            return await coro_fn(stage, **kw)
+
+    return CLOCKS[clock](body)
+
+
+@asynccontextmanager
+async def _in_memory(settings: Settings, latency_s):
+    provider = Provider(settings)
+    draw = {} if latency_s is None else {"latency_s": latency_s}
+    transport = MemoryTransport(provider, **draw)
+    yield Stage(ROOT, transport, lambda: provider.books.stats())
+
+
+@asynccontextmanager
+async def _on_sockets(settings: Settings, latency_s):
+    usual = Settings()
+    changed = {
+        name: "none" if value is None else value
+        for name, value in asdict(settings).items()
+        if value != getattr(usual, name)
+    }
+    with start_server("hostile", **changed) as server:
+        yield Stage(server.url.removesuffix("/v1"), None, server.stats)

@@ -1,0 +1,133 @@
+"""How long to wait: three limits that mean different things (chapter 14, "deadlines").
+
+A stream that never opens and a stream that stalls are two failures, and neither is
+a long answer that is doing well. One number cannot tell them apart.
+"""
+
+import asyncio
+import math
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, fields
+
+from labkit.cancel import Stop
+from labkit.errors import ConfigError, DeadlineError, Stopped
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All in seconds, all finite: nothing here waits for ever.
+
+    connect_s: until the TCP (and TLS) connection stands.
+    open_s: from the start of one attempt until the answer opens: its first content,
+        tool-call delta or finish. Headers, a role and keep-alives open nothing. An
+        answer that is not streamed opens when it is whole: stream what takes long.
+    idle_s: between two of those. Keep-alives do not count, nor does the time that
+        the caller takes over a piece.
+    total_s: the whole logical call, with all its attempts and the waits between.
+
+    >>> Limits(idle_s=-1)
+    Traceback (most recent call last):
+    labkit.errors.ConfigError: idle_s is -1: give a finite number of seconds above 0
+    """
+
+    connect_s: float = 5.0
+    open_s: float = 30.0
+    idle_s: float = 15.0
+    total_s: float = 120.0
+
+    def __post_init__(self):
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not (is_number(value) and 0 < value < math.inf):
+                raise ConfigError(
+                    f"{each.name} is {value!r}: give a finite number of seconds"
+                    " above 0",
+                    field=each.name,
+                )
+
+
+def is_number(value: object) -> bool:
+    """An int or float; True and False are neither."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+ADVICE = {
+    "connect": "no connection: check that the server runs and the base URL is right",
+    "open": "the answer did not open: the provider hangs, or needs a longer open_s",
+    "idle": "the answer stalled: nothing came between two pieces; see idle_s",
+    "total": "the whole call took too long: see total_s",
+}
+
+
+class Watchdog:
+    """Holds one logical call to its limits and to the caller's Stop.
+
+    One asyncio.timeout at a time, around the client's own waiting and moved as the
+    answer makes progress. The caller's code between two pieces is never cancelled.
+
+    fired: what ended the last wait: "connect", "open", "idle", "total", "stop"; None
+        if nothing did.
+    """
+
+    def __init__(self, limits: Limits, stop: Stop | None = None):
+        self.limits = limits
+        self.stop = stop
+        self.fired: str | None = None
+        self._time = asyncio.get_running_loop().time
+        self._began = self._time()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the logical call began."""
+        return self._time() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """Until the total limit fires."""
+        return self.limits.total_s - self.elapsed_s
+
+    @asynccontextmanager
+    async def watch(self, limit: str):
+        """Wait in this block for "open", for "idle", or only for "total" (which is
+        always held to). Raises DeadlineError or Stopped."""
+        self.fired = None  # an earlier attempt may have run into a limit
+        if self.stop and self.stop.is_set:
+            raise self.verdict("stop")
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                self._arm(limit)
+                with self.stop.calling(self._stop_now) if self.stop else nullcontext():
+                    yield
+        except TimeoutError:
+            if not self._scope.expired():  # the block's own
+                raise
+            raise self.verdict(self.fired or self._next) from None
+
+    def progress(self) -> None:
+        """Something that counts has come: from here on idle_s is the limit."""
+        if not self.fired:
+            self._arm("idle")
+
+    def verdict(self, fired: str) -> DeadlineError | Stopped:
+        """Record what fired, and return it as an error."""
+        self.fired = fired
+        if fired == "stop":
+            return Stopped(f"stopped: {self.stop.reason}", reason=self.stop.reason)
+        allowed_s = getattr(self.limits, f"{fired}_s")
+        return DeadlineError(
+            f"{fired}_s={allowed_s:g} ran out: {ADVICE[fired]}",
+            limit=fired,
+            after_s=self.elapsed_s,
+        )
+
+    def _arm(self, limit: str) -> None:
+        """Set the one timer to the limit, or to the total if that is sooner."""
+        due = self._time() + getattr(self.limits, f"{limit}_s")
+        total_due = self._began + self.limits.total_s
+        self._next = limit if due < total_due else "total"
+        self._scope.reschedule(min(due, total_due))
+
+    def _stop_now(self) -> None:
+        if not self._scope.expired():
+            self.fired = "stop"
+            self._scope.reschedule(0)  # a time long past: at once

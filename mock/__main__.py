@@ -1,0 +1,159 @@
+"""Start a provider: `python -m mock hostile`."""
+
+import argparse
+import asyncio
+import math
+import os
+import signal
+import sys
+import threading
+
+from mock.plan import LEAVE
+from mock.provider import Provider, Settings
+from mock.sockets import HOST, SocketDoor
+from mock.tokens import VocabularyError, encoding
+
+PORT = 8787
+
+
+def whole(least: int, most: int):
+    def parse_whole(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no whole number from {least} to {most}"
+            )
+        return int(text)
+
+    return parse_whole
+
+
+def number(least: float, most: float):
+    def parse_number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no number from {least:g} to {most:g}"
+            )
+        return value
+
+    return parse_number
+
+
+def or_none(parse):
+    def parse_or_none(text: str):
+        return None if text == "none" else parse(text)
+
+    return parse_or_none
+
+
+def seconds(text: str) -> str:
+    return str(whole(0, 86_400)(text))  # a header's value
+
+
+# One option for each field of Settings
+OPTIONS = {
+    "capacity": (or_none(whole(1, 100_000)), "answers made at once, or none"),
+    "delay_ms": (number(0, 86_400_000), "before each token"),
+    "retry_after": (or_none(seconds), "seconds told with a 429, or none"),
+    "serial_ms": (number(0, 86_400_000), "work on each request, one at a time"),
+    "requests_per_window": (or_none(whole(1, 10**9)), "a limit, or none"),
+    "tokens_per_window": (or_none(whole(1, 10**9)), "a limit, or none"),
+    "window_s": (number(0.001, 86_400), "how long a window is"),
+    "fail_rate": (number(0, 1), "share of the requests answered 503"),
+    "leave_plain": (str, "client of a plain reply gone: stop or finish"),
+    "leave_stream": (str, "client of a stream gone: stop or finish"),
+    "model": (str, "the name in /v1/models and replies"),
+}
+
+
+def arguments(argv=None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m mock",
+        description="A chat-completions provider that misbehaves on demand.",
+        epilog=f'try: curl -N "http://{HOST}:{PORT}/v1/chat?max_tokens=3"',
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    hostile = kinds.add_parser("hostile", help="the provider of chapter 14")
+    port = whole(0, 65_535)
+    hostile.add_argument("--port", type=port, default=PORT, help="0 takes a free one")
+    hostile.add_argument("--seed", type=whole(0, 10**9), default=0, help="of chance")
+    usual = Settings()
+    for name, (parse, said) in OPTIONS.items():
+        hostile.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=parse,
+            default=getattr(usual, name),
+            choices=LEAVE if name.startswith("leave") else None,
+            help=f"{said} (%(default)s)",
+        )
+    hostile.add_argument(
+        "--with-parent", action="store_true", help="stop when standard input closes"
+    )
+    return parser.parse_args(argv)
+
+
+class NoStart(Exception):
+    """The provider cannot start: says why, and what to do."""
+
+
+async def listen(asked: argparse.Namespace) -> SocketDoor:
+    """A provider as asked for, at its port."""
+    try:
+        encoding()  # now, so that the first answer is not slower than the second
+    except VocabularyError as error:
+        raise NoStart(str(error)) from None
+    settings = Settings(**{name: getattr(asked, name) for name in OPTIONS})
+    door = SocketDoor(Provider(settings, seed=asked.seed))
+    try:
+        await door.open(asked.port)
+    except OSError as error:
+        raise NoStart(
+            f"--port {asked.port}: cannot listen on {HOST}:{asked.port} "
+            f"({error.strerror}); another mock may be running there: stop it, or "
+            "choose a port with --port (0 takes a free one)"
+        ) from None
+    return door
+
+
+async def serve(asked: argparse.Namespace) -> None:
+    """Listen, print the base URL, and go on until told to stop."""
+    door = await listen(asked)
+    print(door.url, flush=True)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if asked.with_parent:
+        watch = (loop.call_soon_threadsafe, stopped.set)
+        threading.Thread(target=when_parent_ends, args=watch, daemon=True).start()
+    if sys.platform != "win32":
+        loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    await stopped.wait()
+    await door.close()
+
+
+def when_parent_ends(call, *args) -> None:
+    """Wait for the end of standard input, which comes however the parent ends."""
+    # Not sys.stdin: Python aborts at its exit when a thread still reads from that.
+    while os.read(0, 4096):
+        pass
+    call(*args)
+
+
+def main(argv=None) -> int:
+    asked = arguments(argv)
+    if asked.with_parent:  # a notebook's interrupt button signals the whole group
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        asyncio.run(serve(asked))
+    except KeyboardInterrupt:
+        pass
+    except NoStart as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Reading a request: its body, its faults, and what refuses it."""
+
+import asyncio
+import email.utils
+import json
+import time
+
+from mock.plan import BadFault, Plan, parse
+
+
+class Refusal(Exception):
+    """A request that gets an error instead of an answer."""
+
+    def __init__(self, status: int, kind: str, said: str, headers: dict | None = None):
+        super().__init__(said)
+        self.status, self.kind, self.headers = status, kind, headers or {}
+
+
+def bad_request(field: str, said: str) -> Refusal:
+    """A 400 that names the field and the mend."""
+    return Refusal(400, "invalid_request_error", f"{field}: {said}")
+
+
+def read_json(raw: bytes) -> dict:
+    """The body as a JSON object."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise bad_request("body", f"is no JSON ({error}); send an object") from None
+    if not isinstance(body, dict):
+        raise bad_request("body", f"is a JSON {type(body).__name__}; send an object")
+    return body
+
+
+def read_chat(raw: bytes) -> dict:
+    """The body of a chat request, checked as far as a provider relies on it."""
+    body = read_json(raw)
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise bad_request("messages", "must be a list with at least one message")
+    for at, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise bad_request(f"messages[{at}]", 'must be an object with a "role"')
+    if not isinstance(body.get("stream", False), bool | None):
+        raise bad_request("stream", "must be true or false")
+    if not isinstance(body.get("stream_options", {}), dict | None):
+        raise bad_request("stream_options", "must be an object")
+    if not isinstance(body.get("tools", []), list | None):
+        raise bad_request("tools", "must be a list")
+    return body
+
+
+def read_plan(pairs, body: dict, queued: Plan) -> Plan:
+    """The plan of a request: a queued one, its own faults on top, its max_tokens."""
+    limit = body.get("max_tokens")
+    if limit is None:
+        limit = body.get("max_completion_tokens")
+    if limit is not None and not any(field == "max_tokens" for field, _ in pairs):
+        pairs = [*pairs, ("max_tokens", limit)]
+    try:
+        return parse(pairs, queued)
+    except BadFault as bad:
+        raise Refusal(400, "bad_fault", str(bad)) from None
+
+
+def retry_after(value: str | None, form: str) -> dict[str, str]:
+    """The header that tells a client to wait `value` seconds, in one of its forms."""
+    if value is None:
+        return {}
+    if form == "date":
+        clock = getattr(asyncio.get_running_loop(), "wall_time", time.time)
+        then = clock() + float(value)
+        return {"retry-after": email.utils.formatdate(then, usegmt=True)}
+    if form == "ms":
+        return {"retry-after-ms": f"{float(value) * 1000:.0f}"}
+    return {"retry-after": value}

@@ -1,0 +1,227 @@
+"""Door one: a provider on a loopback port, for any client in any language.
+
+asyncio carries the bytes and h11 the HTTP/1.1 rules; this module drains replies,
+notices clients that leave, and ends connections the way the plan says.
+"""
+
+import asyncio
+import http
+import os
+import socket
+import struct
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import h11
+
+from mock.exchange import Exchange, Request
+from mock.incoming import Refusal
+from mock.replies import BODYLESS, send_json
+
+HOST = "127.0.0.1"  # never anything else
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+BODY_BYTES = 8 * 1024 * 1024
+LINGER_S = 1.0  # to take in what a refused client is still sending
+# SO_LINGER on, 0 seconds: the only way to make close() send RST instead of FIN
+RESET = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+
+
+class SocketDoor:
+    """Serves `provider` on 127.0.0.1. Port 0 takes a free one; see `.url`."""
+
+    def __init__(self, provider):
+        self._provider = provider
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task] = set()
+
+    async def open(self, port: int = 0) -> str:
+        """Start to listen; returns the base URL. OSError when the port is in use."""
+        loop = asyncio.get_running_loop()
+
+        def protocol():
+            return asyncio.StreamReaderProtocol(_Reader(), self._connected)
+
+        self._server = await loop.create_server(protocol, HOST, port, backlog=1024)
+        return self.url
+
+    @property
+    def url(self) -> str:
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://{HOST}:{port}/v1"
+
+    async def _connected(self, reader, writer) -> None:
+        task = asyncio.current_task()
+        self._connections.add(task)
+        try:
+            await _Connection(self._provider, reader, writer).serve()
+        except ConnectionError:
+            pass  # the client is gone; its exchange knows
+        except asyncio.CancelledError:
+            pass  # by close(); Python 3.11's streams would log it as an error
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        self._server.close()
+        tasks = list(self._connections)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Reader(asyncio.StreamReader):
+    """Says at once when the other end has closed or broken the connection.
+
+    A half-closed connection counts as a client that has left: no client of this
+    protocol stops sending and goes on to read.
+    """
+
+    exchange: Exchange | None = None
+    gone = False
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self._left()
+
+    def set_exception(self, exc) -> None:
+        super().set_exception(exc)
+        self._left()
+
+    def _left(self) -> None:
+        self.gone = True
+        if self.exchange is not None:
+            self.exchange.leave()
+
+
+class _Connection:
+    """One connection: requests in turn, each answered before the next is read."""
+
+    def __init__(self, provider, reader: _Reader, writer: asyncio.StreamWriter):
+        self._provider, self._reader, self._writer = provider, reader, writer
+        self._http = h11.Connection(h11.SERVER)
+        writer.transport.set_write_buffer_limits(high=0)  # drain() means: all sent
+
+    async def serve(self) -> None:
+        while True:
+            try:
+                request = await self._read_request()
+            except h11.RemoteProtocolError as error:
+                said = f"no HTTP/1.1 that can be understood: {error}"
+                status = error.error_status_hint or 400
+                return await self._turn_away(Refusal(status, "bad_request", said))
+            except Refusal as refusal:
+                return await self._turn_away(refusal)
+            if request is None:
+                return
+            refusal = forbidden(request.headers)
+            exchange = _refused(refusal) if refusal else self._provider.open(request)
+            self._reader.exchange = exchange
+            try:
+                if self._reader.gone:
+                    exchange.leave()
+                await self._send(exchange)
+            finally:
+                exchange.leave()
+                self._reader.exchange = None
+            if self._http.our_state is not h11.DONE:
+                return
+            self._http.start_next_cycle()
+
+    async def _read_request(self) -> Request | None:
+        """The next request with its whole body; None when the client is done."""
+        head, body = None, bytearray()
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                if self._http.they_are_waiting_for_100_continue:
+                    go_on = h11.InformationalResponse(status_code=100, headers=[])
+                    self._writer.write(self._http.send(go_on))
+                self._http.receive_data(await self._reader.read(65_536))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+                if len(body) > BODY_BYTES:
+                    said = f"body: is over {BODY_BYTES} bytes"
+                    raise Refusal(413, "invalid_request_error", said)
+            elif isinstance(event, h11.EndOfMessage):
+                headers = {k.decode(): v.decode("latin-1") for k, v in head.headers}
+                return Request(
+                    head.method.decode(), head.target.decode(), headers, bytes(body)
+                )
+            else:
+                return None
+
+    async def _turn_away(self, refusal: Refusal) -> None:
+        """Refuse a request that was not read to its end.
+
+        Closing on unread bytes sends RST, which would destroy the refusal on its way.
+        """
+        await self._send(_refused(refusal))
+        self._writer.write_eof()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while await self._reader.read(65_536):
+                    pass
+
+    async def _send(self, exchange: Exchange) -> None:
+        """Drain a reply into the socket, and end as it says."""
+        if not await exchange.head():
+            return self._reset()
+        status, headers = exchange.status, list(exchange.headers.items())
+        if "content-length" not in exchange.headers and status not in BODYLESS:
+            headers.append(("transfer-encoding", "chunked"))
+        head = h11.Response(status_code=status, headers=headers, reason=_reason(status))
+        self._writer.write(self._http.send(head))
+        bodyless = exchange.request.method == "HEAD"
+        while (piece := await exchange.read()) is not None:
+            if not bodyless:
+                self._writer.write(self._http.send(h11.Data(data=piece[1])))
+                await self._writer.drain()
+        if exchange.ending == "reset":
+            self._reset()
+        elif exchange.ending != "truncate":
+            self._writer.write(self._http.send(h11.EndOfMessage()))
+            await self._writer.drain()
+
+    def _reset(self) -> None:
+        sock = self._writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self._writer.transport.abort()
+
+
+def _reason(status: int) -> bytes:
+    try:
+        return http.HTTPStatus(status).phrase.encode()
+    except ValueError:
+        return b""  # 529 and other inventions
+
+
+def forbidden(headers: dict[str, str]) -> Refusal | None:
+    """Keep web pages out: a browser on this machine must not drive the provider.
+
+    A page from elsewhere shows in `Origin`, a name that was made to point here in
+    `Host`.
+    """
+    for field, url in (
+        ("Host", f"//{headers.get('host', HOST)}"),
+        ("Origin", headers.get("origin", f"//{HOST}")),
+    ):
+        try:
+            host = urlsplit(url).hostname
+        except ValueError:
+            host = None
+        if host not in LOOPBACK:
+            said = f"{field}: must name this machine, as in http://{HOST}:8787"
+            return Refusal(403, "forbidden", said)
+    return None
+
+
+def _refused(refusal: Refusal) -> Exchange:
+    """A reply that never reached the provider."""
+    exchange = Exchange(Request("GET", "/"))
+    error = {"message": str(refusal), "type": refusal.kind, "code": refusal.status}
+    exchange.run(lambda it: send_json(it, refusal.status, {"error": error}))
+    return exchange

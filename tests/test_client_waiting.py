@@ -1,0 +1,214 @@
+"""How long the client waits, and who may stop it."""
+
+import asyncio
+
+import pytest
+
+from labkit.cancel import Stop
+from labkit.clock import run_virtual
+from labkit.errors import DeadlineError, Stopped
+from labkit.gate import Gate
+from labkit.http import httpx
+from labkit.limits import Limits
+from labkit.retry import Retry
+from tests.wires import (
+    ANSWER,
+    HANG,
+    SSE,
+    Script,
+    chunk,
+    client,
+    complete,
+    plain,
+    read,
+    refused,
+    streamed,
+)
+
+
+@pytest.mark.parametrize("call", [complete, read])
+def test_open_is_for_one_attempt_and_total_for_all(call):
+    script = Script(HANG)
+    retry = Retry(attempts=9, strategy="none", idempotent=True)
+    with pytest.raises(DeadlineError) as caught:
+        call(script, retry=retry, limits=Limits(open_s=5, total_s=12))
+    assert script.at_s == [0, 5, 10]
+    assert (caught.value.limit, caught.value.after_s) == ("total", 12)
+    verdicts = [(each.error, each.verdict) for each in caught.value.attempts]
+    assert verdicts == [("DeadlineError", "retry")] * 2 + [("DeadlineError", "fatal")]
+
+
+def test_a_connection_has_a_limit_of_its_own():
+    script = Script({"before": [5, httpx.ConnectTimeout("")]})
+    with pytest.raises(DeadlineError) as caught:
+        complete(script, limits=Limits(connect_s=5), retry=Retry(attempts=1))
+    assert (caught.value.limit, caught.value.after_s) == ("connect", 5)
+    assert script.requests[0].extensions["timeout"]["connect"] == 5
+    assert script.requests[0].extensions["timeout"]["read"] is None
+
+
+def test_the_time_of_the_reader_is_not_the_providers_silence():
+    async def main():
+        limits = Limits(idle_s=2)
+        async with client(Script(streamed()), limits=limits).stream("hi") as stream:
+            async for _ in stream:
+                await asyncio.sleep(10)
+        return stream.reply.text
+
+    assert run_virtual(main) == "A tide gauge"
+
+
+def test_a_stall_says_idle_and_keeps_the_text():
+    script = Script(streamed(chunk("A tide"), 14, chunk(" gauge"), None))
+    with pytest.raises(DeadlineError, match="idle_s=15") as caught:
+        read(script)
+    assert (caught.value.limit, caught.value.after_s) == ("idle", 29)
+    assert caught.value.partial == "A tide gauge"
+    assert script.left == 1
+
+
+def test_a_body_held_open_after_done_is_not_waited_for():
+    script = Script(streamed(*ANSWER, None))
+
+    async def main():
+        async with client(script).stream("hi") as stream:
+            async for _ in stream:
+                pass
+        return stream.reply.timings.complete_s, asyncio.get_running_loop().time()
+
+    complete_s, left_s = run_virtual(main)
+    assert (complete_s, left_s) == (0, pytest.approx(0.02))
+    assert (script.open, script.left) == (0, 1)
+
+
+def test_one_piece_can_be_waited_for_by_another_task():
+    """asyncio.wait_for runs it in a task of its own (before Python 3.12)."""
+
+    async def main():
+        script = Script(streamed(chunk("A"), 3, chunk("B"), None))
+        async with client(script).stream("hi") as stream:
+            assert await asyncio.wait_for(anext(stream), 1) == "A"
+            assert await asyncio.wait_for(anext(stream), 5) == "B"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(stream), 5)
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+        return script.open, asyncio.get_running_loop().time()
+
+    assert run_virtual(main) == (0, 8)
+
+
+# Stop, cancellation, the gate
+
+STALLED = streamed(chunk("A tide"), None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "partial"),
+    [
+        ([HANG], ""),
+        ([{"status": 200, "headers": SSE, "steps": [None]}], ""),
+        ([STALLED], "A tide"),
+        ([refused(503, retry_after="50")], ""),
+    ],
+    ids=["headers", "first content", "mid stream", "backoff"],
+)
+def test_stop_wherever_the_call_stands(answers, partial):
+    script = Script(*answers)
+
+    async def main():
+        stop = Stop()
+        asyncio.get_running_loop().call_later(0.5, stop.set, "user pressed Stop")
+        with pytest.raises(Stopped, match="user pressed Stop") as caught:
+            async with client(script).stream("hi", stop=stop) as stream:
+                async for _ in stream:
+                    pass
+        assert asyncio.get_running_loop().time() == 0.5
+        await asyncio.sleep(300)
+        return caught.value
+
+    error = run_virtual(main)
+    assert (error.reason, error.partial) == ("user pressed Stop", partial)
+    assert str(error) == "stopped: user pressed Stop"
+    assert len(script.requests) == len(error.attempts) == 1
+    assert script.open == 0
+
+
+def test_a_call_that_is_stopped_before_it_begins_sends_nothing():
+    script, stop = Script(plain()), Stop()
+    stop.set()
+    with pytest.raises(Stopped) as caught:
+        complete(script, body={"stop": stop})
+    assert script.requests == caught.value.attempts == []
+
+
+def test_stop_before_the_gate():
+    async def main():
+        gate, stop, script = Gate(1), Stop(), Script(plain())
+        await gate.enter()
+        asyncio.get_running_loop().call_later(1, stop.set)
+        with pytest.raises(Stopped) as caught:
+            await client(script, gate=gate).complete("hi", stop=stop)
+        assert script.requests == caught.value.attempts == []
+        return gate.in_use, gate.waiting
+
+    assert run_virtual(main) == (1, 0)
+
+
+def test_a_stop_holds_back_pieces_that_are_there_already():
+    async def main():
+        stop = Stop()
+        script = Script(streamed(b"".join(ANSWER)))
+        async with client(script).stream("hi", stop=stop) as stream:
+            async for _ in stream:
+                stop.set("enough")
+
+    with pytest.raises(Stopped) as caught:
+        run_virtual(main)
+    assert caught.value.partial == "A tide"
+
+
+@pytest.mark.parametrize("answer", [HANG, STALLED], ids=["hang", "stall"])
+def test_a_cancellation_stays_one_and_hangs_up(answer):
+    script, gate = Script(answer), Gate(1)
+
+    async def main():
+        async with client(script, gate=gate).stream("hi", stop=Stop()) as stream:
+            async for _ in stream:
+                pass
+
+    async def cancel():
+        task = asyncio.create_task(main())
+        await asyncio.sleep(1)
+        task.cancel("by us")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return gate.in_use, script.open
+
+    assert run_virtual(cancel) == (0, 0)
+
+
+def test_an_outer_timeout_is_the_callers():
+    async def main():
+        async with asyncio.timeout(1):
+            await client(Script(HANG)).complete("hi")
+
+    with pytest.raises(TimeoutError) as caught:
+        run_virtual(main)
+    assert not isinstance(caught.value, DeadlineError)
+
+
+def test_the_gate_is_free_during_the_backoff():
+    """A slot is for a request in flight; a client that sleeps has none."""
+
+    async def main():
+        gate = Gate(1)
+        waits = client(Script(refused(429, retry_after="9"), plain()), gate=gate)
+        other = client(Script(plain()), gate=gate)
+        first = asyncio.create_task(waits.complete("hi"))
+        await asyncio.sleep(1)
+        await other.complete("hi")
+        at_s = asyncio.get_running_loop().time()
+        return at_s, (await first).attempts[-1].started_s
+
+    assert run_virtual(main) == (1, 9)
