@@ -41,11 +41,12 @@ lint: $(READY)  ## check the style
 tables: $(READY)  ## regenerate every table of the chapters into out/
 	$(PY) -m labkit tables --out out $(ARGS)
 
-bench: $(READY)  ## the same with more seeds, for the record
+bench: $(READY)  ## how fast the package is, on this machine
 	$(PY) -m labkit bench $(ARGS)
 
 results: $(READY)  ## refresh the tables that are kept in data/results/
-	$(PY) -m labkit tables --out data/results $(ARGS)
+	$(PY) -m labkit tables --out data/results --no-figures $(ARGS)
+	$(PY) -m labkit readme
 
 clean:  ## remove what runs leave behind: out/, runs/, caches
 	rm -rf out runs .pytest_cache .hypothesis .ruff_cache

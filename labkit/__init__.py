@@ -16,9 +16,13 @@ _HOME = {
     "Retry": "retry",
     "Stop": "cancel",
     "check": "doctor",
+    "guess": "guesses",
+    "predict": "guesses",
     "reset": "server",
+    "run": "running",
     "run_real": "clock",
     "run_virtual": "clock",
+    "show": "reading",
     "start_server": "server",
 }
 

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 # name -> (module, one line of help)
 COMMANDS = {
     "doctor": ("labkit.doctor", "what is missing on this machine, and what mends it"),
-    "tables": ("labkit.tables", "every table of the chapters, beside what they printed"),
+    "notebooks": ("labkit.notebooks", "run every notebook and refresh its outputs"),
+    "tables": ("labkit.tables", "the chapters' tables, computed, beside those printed"),
+    "bench": ("labkit.bench", "how fast the package is, measured here and now"),
+    "readme": ("labkit.readme", "the README's figures, made anew from the results"),
 }
 
 

@@ -7,11 +7,12 @@ beginning.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
 from labkit.clock import wall_time
 from labkit.errors import CallError
 from labkit.exchange import Exchange
+from labkit.gate import Gate
 from labkit.limits import Watchdog
 from labkit.reply import Attempt, Reply, Timings
 from labkit.retry import Decision, Retries, verdict_of
@@ -19,18 +20,26 @@ from labkit.secret import Secret
 
 
 class Call:
-    """new_exchange: makes the next attempt, from the same request and key."""
+    """new_exchange: makes the next attempt, from the same request and key.
+
+    gate: its slot is held from before the first attempt until the call is closed,
+        through the waits too. A call that let go of it to wait would make room for
+        one more call at the provider that has just said it has no room.
+    """
 
     def __init__(
         self,
         new_exchange: Callable[[], Exchange],
         watchdog: Watchdog,
         retries: Retries,
+        gate: Gate | None,
         secret: Secret,
     ):
         self._new_exchange = new_exchange
         self._watchdog = watchdog
         self._retries = retries
+        self._gate = gate or nullcontext()
+        self._slot = AsyncExitStack()
         self._secret = secret
         self._exchange: Exchange | None = None
         self._attempts: list[Attempt] = []
@@ -44,6 +53,7 @@ class Call:
     async def complete(self) -> Reply:
         """Try until an answer is whole. Raises a CallError if none will be."""
         await self._try_until_done(Exchange.read_all)
+        await self.close()
         return self._settle()
 
     async def open(self) -> None:
@@ -52,7 +62,7 @@ class Call:
 
     async def piece(self) -> str:
         """The next content of the open answer; "" at its end, with `reply` there."""
-        with self._telling():
+        async with self._telling():
             try:
                 piece = await self._exchange.piece()
             except CallError as error:
@@ -61,16 +71,22 @@ class Call:
                 self._record(error, Decision(verdict, why_not=why_not))
                 raise
         if not piece:
+            await self.close()
             self._settle()
         return piece
 
     async def close(self) -> None:
-        """Hang up, wherever the call stands. Twice does no harm."""
-        if self._exchange:
-            await self._exchange.close()
+        """Hang up, wherever the call stands, and free the slot. Twice does no harm."""
+        try:
+            if self._exchange:
+                await self._exchange.close()
+        finally:
+            await self._slot.aclose()
 
     async def _try_until_done(self, work: Callable[[Exchange], Awaitable]) -> None:
-        with self._telling():
+        async with self._telling():
+            async with self._watchdog.watch("total"):
+                await self._slot.enter_async_context(self._gate)
             while True:
                 self._exchange = self._new_exchange()
                 try:
@@ -97,7 +113,7 @@ class Call:
             said = str(error).rstrip(".")
             error.args = (f"{said}; not retried: {decision.why_not}",)
         exchange = self._exchange
-        if exchange.started_s is None:  # stopped before the gate: nothing was sent
+        if exchange.started_s is None:  # stopped before anything was sent
             return
         self._attempts.append(
             Attempt(
@@ -131,12 +147,15 @@ class Call:
         )
         return self.reply
 
-    @contextmanager
-    def _telling(self):
-        """Errors leave with the story of the attempts, and without the API key."""
+    @asynccontextmanager
+    async def _telling(self):
+        """Whatever fails, the call is closed. Its errors leave with the story of the
+        attempts, and without the API key."""
         try:
             yield
-        except CallError as error:
-            error.attempts = list(self._attempts)
-            self._secret.scrub_error(error)
+        except BaseException as error:
+            if isinstance(error, CallError):
+                error.attempts = list(self._attempts)
+                self._secret.scrub_error(error)
+            await self.close()
             raise

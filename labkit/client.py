@@ -112,9 +112,10 @@ class ChatClient:
     def _call(self, request: httpx.Request, stop: Stop | None) -> Call:
         watchdog = Watchdog(self.limits, stop)
         return Call(
-            lambda: Exchange(self._http, request, watchdog, self.gate, self._secret),
+            lambda: Exchange(self._http, request, watchdog, self._secret),
             watchdog,
             Retries(self.retry, self._rng, self.idempotent),
+            self.gate,
             self._secret,
         )
 

@@ -17,6 +17,7 @@ this loop refuses them. Code that needs them belongs on the ordinary loop.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import selectors
 import threading
@@ -25,6 +26,7 @@ import time
 from labkit.errors import LabkitError
 
 EPOCH = 1_767_225_600.0  # virtual time starts on 2026-01-01 at 00:00:00 UTC
+END_S = 1e9
 
 
 class VirtualClockError(LabkitError, RuntimeError):
@@ -51,6 +53,11 @@ class _JumpingSelector(selectors.BaseSelector):
                 "every task is waiting and no timer is set, so nothing can ever "
                 "happen; look for an Event, Future or queue that nobody fills"
             )
+        if timeout and self.now > END_S:
+            raise DeadlockError(
+                "thirty virtual years have passed and every task is still waiting; "
+                "look for an endless sleep"
+            )
         self.now += timeout
         return []
 
@@ -72,7 +79,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self):
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
-        self._clock_resolution = 1e-9
+        # What is this near is due: more than a float's last digit anywhere before
+        # END_S, or the loop would wait for ever for a timer that is due "now".
+        self._clock_resolution = 1e-7
 
     def time(self) -> float:
         """Virtual seconds since the run began."""
@@ -142,7 +151,8 @@ def run_real(coro_fn, /, *args, **kwargs):
     loop = asyncio.new_event_loop()
 
     def interrupt():
-        loop.call_soon_threadsafe(_cancel_all, loop)
+        with contextlib.suppress(RuntimeError):  # it has just ended by itself
+            loop.call_soon_threadsafe(_cancel_all, loop)
 
     return _run_in_thread(loop, interrupt, coro_fn, args, kwargs)
 
@@ -153,7 +163,7 @@ def _cancel_all(loop) -> None:
 
 
 def _run_in_thread(loop, interrupt, coro_fn, args, kwargs):
-    outcome = {}
+    outcome, ended = {}, threading.Event()
 
     def body():
         try:
@@ -161,14 +171,17 @@ def _run_in_thread(loop, interrupt, coro_fn, args, kwargs):
                 outcome["result"] = runner.run(coro_fn(*args, **kwargs))
         except BaseException as error:
             outcome["error"] = error
+        finally:
+            ended.set()
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(body,), daemon=True)
     thread.start()
     pressed = None
-    while thread.is_alive():
+    # No join(): interrupted, it takes the thread for dead (Python 3.11 and 3.12).
+    while not ended.is_set():
         try:
-            thread.join()
+            ended.wait()
         except KeyboardInterrupt as error:  # the kernel's interrupt button
             pressed = error
             interrupt()

@@ -20,30 +20,45 @@ def judged(frame: pd.DataFrame, theirs: list[dict]) -> list[dict]:
 
 
 def compare(keys: Sequence[str], result: dict, theirs: list[dict]) -> pd.DataFrame:
-    """One line for each number: what names it, the chapter's, ours, the verdict.
+    """The table for reading: one line a number, the chapter's beside ours.
 
-    A table with one row a seed shows only its summaries here.
+    A table of which the chapter prints nothing keeps its own shape. One with a row a
+    seed shows only its summaries.
     """
+    rows = [row for row in result["rows"] if row.get("summary", "") is not None]
+    if not theirs:
+        return _shape_kept(rows)
     lines = []
-    for row in _summaries(result["rows"]):
+    for row in rows:
         name = {key: row[key] for key in keys if key != "seed"}
-        chapters = _find(theirs, name)
-        real = _find(result.get("real_rows", []), name)
+        chapters, real = _find(theirs, name), _find(result.get("real_rows", []), name)
         for column in row:
-            if column in keys or column in ABOUT or column == "seed":
+            if column in (*keys, *ABOUT, "seed"):
                 continue
-            line = {"row": ", ".join(_shown(part) for part in name.values())}
-            line["column"] = column
-            line["chapter"] = _shown(_value(chapters.get(column)))
-            line["labkit"] = _shown(row[column])
+            line = {
+                "row": ", ".join(_shown(part) for part in name.values()),
+                "column": column,
+                "chapter": _shown(_value(chapters.get(column))),
+                result["clock"]: _shown(row[column]),
+            }
             if "real_rows" in result:
                 line["real"] = _shown(real.get(column))
-            lines.append(line | {"verdict": row["verdict"], "why": row["reason"]})
+            lines.append(line | {"verdict": row["verdict"]})
     return _once_a_row(pd.DataFrame(lines))
 
 
-def _summaries(rows: list[dict]) -> list[dict]:
-    return [row for row in rows if row.get("summary", "") is not None]
+def notes(result: dict) -> list[str]:
+    """What the verdicts leave open: why a row differs, or was skipped."""
+    return [
+        f"{row['verdict']}: {row['reason']}"
+        for row in result["rows"]
+        if row["verdict"] in ("differs", "skipped")
+    ]
+
+
+def _shape_kept(rows: list[dict]) -> pd.DataFrame:
+    shown = [{n: _shown(v) for n, v in row.items() if n not in ABOUT} for row in rows]
+    return pd.DataFrame(shown)
 
 
 def _find(rows: Iterable[dict], name: dict) -> dict:
@@ -60,15 +75,15 @@ def _value(cell):
 def _shown(value) -> str:
     if value is None:
         return ""
-    return f"{value:,.10g}" if isinstance(value, float) else str(value)
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def _once_a_row(lines: pd.DataFrame) -> pd.DataFrame:
-    """Say the row, its verdict and the reason on its first line only."""
+    """Say the row and its verdict on its first line only."""
     again = lines["row"].eq(lines["row"].shift())
-    for column in ("row", "verdict", "why"):
+    for column in ("row", "verdict"):
         lines[column] = lines[column].mask(again, "")
-    return lines if lines["why"].any() else lines.drop(columns="why")
+    return lines
 
 
 def as_markdown(lines: pd.DataFrame) -> str:

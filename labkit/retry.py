@@ -61,7 +61,7 @@ full, equal or decorrelated
     idempotent: bool | None = None
 
     def __post_init__(self):
-        if not is_number(self.attempts) or self.attempts not in range(1, 1_000_001):
+        if type(self.attempts) is not int or self.attempts < 1:
             raise self._bad("attempts", "give a whole number from 1")
         for name in ("budget_s", "base_s", "cap_s"):
             value = getattr(self, name)

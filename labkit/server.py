@@ -2,35 +2,18 @@
 
     with start_server("hostile", capacity=3) as server:
         client = ChatClient(server.url)
-
-The server listens on a free loopback port. It ends with `close()`, with `reset()`
-for all of them, and in any case with the process that started it.
 """
 
-import atexit
-import subprocess
-import sys
-import tempfile
 import urllib.parse
-from pathlib import Path
 
-from labkit.errors import LabkitError
 from labkit.http import httpx
+from labkit.processes import ServerError, ServerProcess, reset
 
-ROOT = Path(__file__).resolve().parent.parent
-_running: set["Server"] = set()
-
-
-class ServerError(LabkitError):
-    """The mock did not start, or did not do what it was asked."""
+__all__ = ["Server", "ServerError", "reset", "start_server"]
 
 
-class Server:
-    """A running mock. `url` is the base URL for a client, ending in /v1."""
-
-    def __init__(self, process: subprocess.Popen, url: str):
-        self._process, self.url = process, url
-        _running.add(self)
+class Server(ServerProcess):
+    """A running mock."""
 
     def at(self, fault: str) -> str:
         """The base URL of the same server with a fault in its path.
@@ -70,28 +53,6 @@ class Server:
             raise ServerError(answer.json()["error"]["message"])
         return answer.json()
 
-    def close(self) -> None:
-        """End the server. Twice does no harm."""
-        _running.discard(self)
-        if self._process.stdin:
-            self._process.stdin.close()  # the server watches for this
-            self._process.stdin = None
-            self._process.stdout.close()
-            try:
-                self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<mock at {self.url}>"
-
 
 def start_server(kind: str = "hostile", **settings) -> Server:
     """Start a mock on a free port and wait until it listens.
@@ -101,30 +62,4 @@ def start_server(kind: str = "hostile", **settings) -> Server:
     mock's own words when it refuses them.
     """
     options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
-    options += ["--port=0", "--with-parent"]
-    command = [sys.executable, "-m", "mock", kind, *options]
-    # Popen, since asyncio's subprocesses fail in a Windows kernel; the folder makes
-    # sure that this checkout's mock is the one that starts.
-    with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            command, cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
-        )  # fmt: skip
-        url = process.stdout.readline().strip()
-        if url:
-            return Server(process, url)
-        process.stdin.close()
-        process.stdout.close()
-        process.wait()
-        complaints.seek(0)
-        lines = complaints.read().decode(errors="replace").strip().splitlines()
-    raise ServerError(lines[-1] if lines else f"mock {kind} ended without a word")
-
-
-def reset() -> None:
-    """End every server that this process started."""
-    for server in list(_running):
-        server.close()
-
-
-atexit.register(reset)
+    return Server("mock", kind, *options, "--port=0", "--with-parent")

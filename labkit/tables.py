@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 import pandas as pd
-from tqdm import tqdm
 
-from labkit.comparison import as_markdown, compare, judged
+from labkit.comparison import as_markdown, compare, judged, notes
 from labkit.experiments.catalogue import TABLES, Table
+from labkit.experiments.seeds import workers
 from labkit.published import printed, published
 
 SEEDS = 40
@@ -24,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --real: also the herd without jitter, which takes minutes",
     )  # fmt: skip
     parser.add_argument("--seeds", type=_seeds, default=SEEDS, help="default: 40")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="CSV, Markdown, figures")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="CSV, Markdown, figures"
+    )
+    parser.add_argument("--no-figures", action="store_true", help="with --out")
     parser.add_argument("--json", type=Path, metavar="FILE")
 
 
@@ -41,13 +43,18 @@ def main(args: argparse.Namespace) -> int:
         if args.chapter in (None, table.chapter) and args.only in (None, table.id)
     ]
     results = {}
-    for table in tqdm(chosen, desc="tables", unit="table", delay=2, leave=False):
-        results[table.id] = compute(table, args.seeds, args.real, args.naive)
-        tqdm.write(as_text(table, results[table.id]), file=sys.stdout)
+    with workers():
+        for table in chosen:
+            results[table.id] = compute(table, args.seeds, args.real, args.naive)
+            print(as_text(table, results[table.id]), flush=True)
     if args.json:
         write_json(results, args.json)
     if args.out:
         write_folder(results, args.out)
+        if not args.no_figures:
+            from labkit.figures import write  # matplotlib, only where it is needed
+
+            write(results, args.out)
     return 0
 
 
@@ -71,7 +78,8 @@ def compute(table: Table, seeds: int, real: bool = False, naive: bool = False) -
 def as_text(table: Table, result: dict) -> str:
     """A table for the terminal."""
     lines = compare(table.keys, result, published(table.id))
-    return f"\n{heading(table)}\n{lines.to_string(index=False)}"
+    told = [f"\n{heading(table)}", lines.to_string(index=False), *notes(result)]
+    return "\n".join(told)
 
 
 def heading(table: Table) -> str:
@@ -87,7 +95,7 @@ def write_json(results: dict[str, dict], file: Path) -> None:
 
 
 def write_folder(results: dict[str, dict], folder: Path) -> None:
-    """A CSV a table, all of them as Markdown and as JSON, and the figures."""
+    """A CSV a table, and all of them as Markdown and as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = []
     for table in TABLES:
@@ -98,7 +106,8 @@ def write_folder(results: dict[str, dict], folder: Path) -> None:
             file = folder / f"{table.id}.csv"
             file.write_text(text, encoding="utf-8", newline="\n")
             lines = compare(table.keys, result, published(table.id))
-            pages.append(f"## {heading(table)}\n\n{as_markdown(lines)}")
+            told = [f"## {heading(table)}\n", as_markdown(lines), *notes(result)]
+            pages.append("\n".join(told) + "\n")
     page = "# Tables\n\n" + "\n".join(pages)
     (folder / "tables.md").write_text(page, encoding="utf-8", newline="\n")
     write_json(results, folder / "tables.json")

@@ -5,6 +5,7 @@ then chunks, then the way the connection ends, and says when its client has left
 """
 
 import asyncio
+import http
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -95,6 +96,14 @@ class Exchange:
         self._news.set()
 
     # the door's side
+
+    @property
+    def reason(self) -> str:
+        """The status in words; for 529 and other inventions there are none."""
+        try:
+            return http.HTTPStatus(self.status).phrase
+        except ValueError:
+            return ""
 
     async def head(self) -> bool:
         """Wait for the head. False: the connection ended without one."""

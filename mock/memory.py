@@ -51,7 +51,10 @@ class MemoryTransport(httpx.AsyncBaseTransport):
             exchange.status,
             headers=exchange.headers,
             stream=_Body(exchange, request, limit_s, back_s),
-            extensions={"http_version": b"HTTP/1.1"},
+            extensions={
+                "http_version": b"HTTP/1.1",
+                "reason_phrase": exchange.reason.encode(),
+            },
         )
 
 

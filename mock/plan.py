@@ -76,7 +76,9 @@ class Plan:
 def _text(value) -> str:
     if isinstance(value, bool):
         return str(int(value))
-    return quote(str(value).removesuffix(".0"), safe=" ,:")
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return quote(str(value), safe=" ,:")
 
 
 def _flag(field, text):

@@ -5,7 +5,6 @@ notices clients that leave, and ends connections the way the plan says.
 """
 
 import asyncio
-import http
 import os
 import socket
 import struct
@@ -50,14 +49,18 @@ class SocketDoor:
         return f"http://{HOST}:{port}/v1"
 
     async def _connected(self, reader, writer) -> None:
+        if not self._server.is_serving():
+            return writer.transport.abort()  # came in just before close()
         task = asyncio.current_task()
         self._connections.add(task)
         try:
             await _Connection(self._provider, reader, writer).serve()
         except ConnectionError:
             pass  # the client is gone; its exchange knows
-        except asyncio.CancelledError:
-            pass  # by close(); Python 3.11's streams would log it as an error
+        except asyncio.CancelledError:  # by close()
+            # Without waiting for a client that does not read. And not raised again,
+            # since Python 3.11's streams would log it as an error.
+            writer.transport.abort()
         finally:
             self._connections.discard(task)
             writer.close()
@@ -69,6 +72,7 @@ class SocketDoor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._server.wait_closed()
 
 
 class _Reader(asyncio.StreamReader):
@@ -173,7 +177,8 @@ class _Connection:
         status, headers = exchange.status, list(exchange.headers.items())
         if "content-length" not in exchange.headers and status not in BODYLESS:
             headers.append(("transfer-encoding", "chunked"))
-        head = h11.Response(status_code=status, headers=headers, reason=_reason(status))
+        reason = exchange.reason.encode()
+        head = h11.Response(status_code=status, headers=headers, reason=reason)
         self._writer.write(self._http.send(head))
         bodyless = exchange.request.method == "HEAD"
         while (piece := await exchange.read()) is not None:
@@ -190,13 +195,6 @@ class _Connection:
         sock = self._writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._writer.transport.abort()
-
-
-def _reason(status: int) -> bytes:
-    try:
-        return http.HTTPStatus(status).phrase.encode()
-    except ValueError:
-        return b""  # 529 and other inventions
 
 
 def forbidden(headers: dict[str, str]) -> Refusal | None:

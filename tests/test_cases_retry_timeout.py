@@ -282,9 +282,8 @@ def test_t05_every_default_is_finite_and_the_first_content_has_time():
 @pytest.mark.parametrize("streaming", [False, True])
 def test_t07_cancelled_calls_leave_no_slot_occupied(streaming, gate):
     async def slowly(server, writer):
-        await asyncio.sleep(0.06)
+        await asyncio.sleep(0.5)  # long against the 10 ms, on a busy machine too
         await send_head(writer)
-        await asyncio.sleep(0.01)
         for part in (*ANSWER, b""):
             await send(writer, part)
 
@@ -306,8 +305,12 @@ def test_t07_cancelled_calls_leave_no_slot_occupied(streaming, gate):
                     await asyncio.wait(calls)
                     assert all(call.cancelled() for call in calls)
                 assert not gate or (caller.gate.in_use, caller.gate.waiting) == (0, 0)
-                assert not caller._http._transport._pool.connections
-                async with asyncio.timeout(1):
+                # On a busy machine httpcore keeps an entry for a call cancelled before
+                # it connected (encode/httpcore#1093). It holds no socket, and there
+                # is no limit that it could count against.
+                left = caller._http._transport._pool.connections
+                assert all(entry._connection is None for entry in left)
+                async with asyncio.timeout(10):
                     return await ask(caller)
 
     assert asyncio.run(main()) == "A tide gauge"

@@ -198,8 +198,8 @@ def test_an_outer_timeout_is_the_callers():
     assert not isinstance(caught.value, DeadlineError)
 
 
-def test_the_gate_is_free_during_the_backoff():
-    """A slot is for a request in flight; a client that sleeps has none."""
+def test_the_gate_is_held_through_the_backoff():
+    """Whoever was told that there is no room makes none for somebody else."""
 
     async def main():
         gate = Gate(1)
@@ -207,8 +207,10 @@ def test_the_gate_is_free_during_the_backoff():
         other = client(Script(plain()), gate=gate)
         first = asyncio.create_task(waits.complete("hi"))
         await asyncio.sleep(1)
+        assert (gate.in_use, gate.waiting) == (1, 0)
         await other.complete("hi")
         at_s = asyncio.get_running_loop().time()
+        assert gate.in_use == 0
         return at_s, (await first).attempts[-1].started_s
 
-    assert run_virtual(main) == (1, 9)
+    assert run_virtual(main) == (9, 9)

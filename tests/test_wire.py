@@ -9,7 +9,7 @@ import pytest
 from labkit.clock import run_virtual
 from labkit.http import httpx
 from labkit.sse import SSEDecoder
-from mock.answers import ACCENT, ANSWERS, TIDE, message
+from mock.answers import ACCENT, ANSWERS, message
 from mock.memory import MemoryTransport
 from mock.plan import Plan
 from mock.provider import Provider, Settings
@@ -23,10 +23,11 @@ ODD = {
     "slice": ["none", "1", "37"],
 }
 VARIANTS = [
-    "&".join(f"{name}={value}" for name, value in zip(ODD, values) if value != "none")
-    for values in itertools.product(*ODD.values())
+    "&".join(f"{name}={value}" for name, value in variant if value != "none")
+    for variant in itertools.product(
+        *([(name, value) for value in values] for name, values in ODD.items())
+    )
 ]
-ANSWER_TEXT = {"tide": TIDE, "accent": ACCENT}
 
 
 def body_of(fault: str) -> list[bytes]:
@@ -89,11 +90,14 @@ def test_packed_events_come_in_one_write():
 
 
 def test_a_split_event_has_several_data_lines():
-    lines = b"".join(body_of("split=1&max_tokens=1")).split(b"\n\n")[0].split(b"\n")
+    first, *_ = b"".join(body_of("split=1&max_tokens=1")).split(b"\n\n")
+    lines = first.split(b"\n")
     assert len(lines) == 2 and all(line.startswith(b"data: ") for line in lines)
 
 
-@pytest.mark.parametrize("lines, end", [("lf", b"\n"), ("crlf", b"\r\n"), ("cr", b"\r")])
+@pytest.mark.parametrize(
+    "lines, end", [("lf", b"\n"), ("crlf", b"\r\n"), ("cr", b"\r")]
+)
 def test_line_ends(lines, end):
     raw = encode("x", Plan(lines=lines, comments=True))
     assert raw.endswith(b"data: x" + end + end)
@@ -112,7 +116,8 @@ def test_no_text_can_break_an_event():
 def test_a_tool_call_comes_in_pieces_and_whole():
     whole = message(list(ANSWERS["tool"].first(len(ANSWERS["tool"]))))
     (call,) = whole["tool_calls"]
-    assert json.loads(call["function"]["arguments"]) == {"station": "Cascais", "unit": "m"}
+    arguments = json.loads(call["function"]["arguments"])
+    assert arguments == {"station": "Cascais", "unit": "m"}
     data = decoded(body_of("answer=tool"))
     deltas = [json.loads(one)["choices"][0]["delta"] for one in data[:-2]]
     assert message(deltas) == whole

@@ -129,7 +129,7 @@ TABLES = (
         "A floor under the jitter, added to it, or no floor?",
         herd_tables.retry_after_herd,
         keys=("limiter", "floor"),
-        share=0.25,
+        share=0.15,
         real=False,
     ),
     Table(

@@ -21,8 +21,14 @@ from labkit.server import start_server
 
 SHORTENED_S = 0.5
 COLUMNS = [
-    "client", "default_s", "attempts", "how_measured", "gave_up_after_s", "error", "skipped"
-]  # fmt: skip
+    "client",
+    "default_s",
+    "attempts",
+    "how_measured",
+    "gave_up_after_s",
+    "error",
+    "skipped",
+]
 
 
 def deadline(total_s: float = 5.0, clock: str = "virtual") -> pd.DataFrame:

@@ -32,8 +32,8 @@ class Network:
         if not self.fixed_ms and not self.exponential_ms:
             return None
         return lambda: (
-            self.fixed_ms + self.exponential_ms * rng.expovariate(1.0)
-        ) / 1000
+            (self.fixed_ms + self.exponential_ms * rng.expovariate(1.0)) / 1000
+        )
 
 
 def herd(
@@ -57,9 +57,7 @@ def herd(
     Columns: client, attempt, t_s (sent), status, floor_s, draw_s, slept_s, and for
     an answer answered_s and text.
     """
-    settings = replace(
-        settings, delay_ms=service_ms / TOKENS, retry_after=retry_after
-    )
+    settings = replace(settings, delay_ms=service_ms / TOKENS, retry_after=retry_after)
     shared = [Gate(width) for width in gates]
     retry = Retry(attempts=10_000, budget_s=36_000, strategy=strategy, floor=floor)
 

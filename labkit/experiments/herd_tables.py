@@ -6,7 +6,15 @@ from labkit.experiments.herd import Network, herd, herd_totals
 from labkit.experiments.seeds import medians, summary, sweep
 from mock.provider import Settings
 
-COLUMNS = ["clients", "requests", "rejected", "answers", "identical", "wall_ms", "retries"]
+COLUMNS = [
+    "clients",
+    "requests",
+    "rejected",
+    "answers",
+    "identical",
+    "wall_ms",
+    "retries",
+]
 COUNTED = ["requests", "wall_s", "peak_50ms"]
 
 # Under this model the chapter's times come out: an answer takes 18 ms; a message

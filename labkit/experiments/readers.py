@@ -90,7 +90,7 @@ BODIES = {
 }
 
 
-def body(plan: Plan, answer: str = "accent") -> bytes:
+def body(plan: Plan = Plan(), answer: str = "accent") -> bytes:
     """An answer as mock would write it, in one piece."""
     chunks = [
         {"id": "cmpl_1", "choices": [{"index": 0, "delta": d, "finish_reason": None}]}
@@ -107,7 +107,7 @@ def cut(whole: bytes, cuts: int, rng: random.Random) -> list[bytes]:
     return [whole[a:b] for a, b in zip(at, at[1:], strict=False)]
 
 
-def reader(runs: int = 2000, cuts: int = 5, seed: int = 0) -> pd.DataFrame:
+def reader(runs: int = 1000, cuts: int = 5, seed: int = 0) -> pd.DataFrame:
     """How often each reader gets the answer wrong, over random cuts of the body.
 
     wrong: another text, in silence; raised: an exception; both as shares of `runs`.
@@ -118,7 +118,9 @@ def reader(runs: int = 2000, cuts: int = 5, seed: int = 0) -> pd.DataFrame:
         whole = body(plan)
         for label, read in READERS.items():
             rng = random.Random(seed)  # the same cuts for every reader
-            outcomes = [_outcome(read, cut(whole, cuts, rng), right) for _ in range(runs)]
+            outcomes = [
+                _outcome(read, cut(whole, cuts, rng), right) for _ in range(runs)
+            ]
             rows.append(
                 {
                     "reader": label,

@@ -4,13 +4,17 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 INLINE = 8  # fewer runs than this are not worth a pool of processes
+CORES = os.cpu_count() or 1
 QUANTILES = {"p05": 0.05, "median": 0.5, "p95": 0.95}
+
+_started: list[ProcessPoolExecutor] = []
 
 
 def sweep(
@@ -24,16 +28,30 @@ def sweep(
     """
     asked = [(n, seed) for n in range(len(cases)) for seed in range(seeds)]
     run = partial(_one, function, cases)
-    cores = os.cpu_count() or 1
-    if len(asked) <= INLINE or cores == 1:
+    if len(asked) <= INLINE or CORES == 1:
         return pd.DataFrame([run(each) for each in asked])
+    with workers() as pool:
+        done = pool.map(run, asked, chunksize=max(1, len(asked) // (16 * CORES)))
+        # disable=None: no bar where nobody looks, in a pipe or a log
+        bar = tqdm(done, what, len(asked), leave=False, delay=2, disable=None)
+        return pd.DataFrame(list(bar))
+
+
+@contextmanager
+def workers():
+    """A process for each core. Inside another `workers()` block: those of that one,
+    so that several sweeps start their processes once."""
+    if _started:
+        yield _started[0]
+        return
     # spawn, also on Linux: a fork of a process with threads (a kernel) may hang
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        done = pool.map(run, asked, chunksize=max(1, len(asked) // (16 * cores)))
-        # disable=None: no bar where nobody looks, in a pipe or a log
-        bar = tqdm(done, desc=what, total=len(asked), leave=False, delay=2, disable=None)
-        return pd.DataFrame(list(bar))
+    with ProcessPoolExecutor(CORES, mp_context=context) as pool:
+        _started.append(pool)
+        try:
+            yield pool
+        finally:
+            _started.clear()
 
 
 def _one(function, cases: list[dict], asked: tuple[int, int]) -> dict:

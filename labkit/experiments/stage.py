@@ -29,8 +29,12 @@ ROOT = "http://127.0.0.1:8787"  # in memory it is only a name
 class Stage:
     """A provider to measure against."""
 
-    def __init__(self, root: str, transport, stats: Callable[[], dict]):
-        self._root, self._transport, self.stats = root, transport, stats
+    def __init__(
+        self, root: str, transport, stats: Callable[[], dict],
+        journal: Callable[[], list[dict]],
+    ):  # fmt: skip
+        self._root, self._transport = root, transport
+        self.stats, self.journal = stats, journal
 
     @property
     def virtual(self) -> bool:
@@ -53,7 +57,7 @@ class Stage:
 
     async def settled(self) -> dict:
         """The totals, once the provider has nothing under way."""
-        while self.stats()["inflight"]:
+        while self.stats()["inflight"]:  # noqa: ASYNC110 (it may be another process)
             await asyncio.sleep(0.05)
         return self.stats()
 
@@ -80,7 +84,11 @@ async def _in_memory(settings: Settings, latency_s):
     provider = Provider(settings)
     draw = {} if latency_s is None else {"latency_s": latency_s}
     transport = MemoryTransport(provider, **draw)
-    yield Stage(ROOT, transport, lambda: provider.books.stats())
+    yield Stage(
+        ROOT, transport,
+        stats=lambda: provider.books.stats(),
+        journal=lambda: [entry.as_dict() for entry in provider.books.journal],
+    )  # fmt: skip
 
 
 @asynccontextmanager
@@ -92,4 +100,5 @@ async def _on_sockets(settings: Settings, latency_s):
         if value != getattr(usual, name)
     }
     with start_server("hostile", **changed) as server:
-        yield Stage(server.url.removesuffix("/v1"), None, server.stats)
+        root = server.url.removesuffix("/v1")
+        yield Stage(root, None, server.stats, server.journal)

@@ -40,7 +40,9 @@ def _timed(mode: str, reply) -> dict:
     }
 
 
-def arrivals(delay_ms: float = 60.0, fault: str = "", clock: str = "virtual") -> pd.DataFrame:
+def arrivals(
+    delay_ms: float = 60.0, fault: str = "", clock: str = "virtual"
+) -> pd.DataFrame:
     """One row a piece of the answer: t_ms since the question, and its text.
 
     The last row says how it ended: its text is empty, `ended` is the finish_reason,

@@ -18,7 +18,10 @@ TRIES = 6  # one and five retries, as the chapter's client
 def verdicts(statuses: tuple[int, ...] = STATUSES) -> pd.DataFrame:
     """What `classify` tells a client to do with each status, and why."""
     return pd.DataFrame(
-        [{"status": s, "verdict": classify(s), "meaning": meaning(s)} for s in statuses]
+        [
+            {"status": s, "classify": classify(s), "meaning": meaning(s)}
+            for s in statuses
+        ]
     )
 
 

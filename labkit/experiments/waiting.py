@@ -54,7 +54,9 @@ async def _try(client: ChatClient, key: str) -> str:
     return f"{served} {reply.id}"
 
 
-def abandon(tokens: int = 3, delay_ms: float = 60.0, clock: str = "virtual") -> pd.DataFrame:
+def abandon(
+    tokens: int = 3, delay_ms: float = 60.0, clock: str = "virtual"
+) -> pd.DataFrame:
     """A reader has seen enough after a few tokens: who goes on, and who pays?
 
     seen, generated, billed: in tokens, of an answer of 13.

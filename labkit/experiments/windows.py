@@ -3,7 +3,6 @@
 import pandas as pd
 
 from labkit.backoff import retry_after
-from labkit.client import ChatClient
 from labkit.errors import StatusError
 from labkit.experiments.stage import ONCE, QUESTION, Stage, perform
 from mock.provider import Settings

@@ -1,0 +1,232 @@
+"""`python -m labkit bench`: how fast the package is, measured here and now.
+
+Times depend on the machine, so they are no part of the tests. The README quotes them
+in a block that `--write` makes anew.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labkit.client import ChatClient
+from labkit.experiments.herd import herd
+from labkit.experiments.herd_tables import MODEL, jitter
+from labkit.experiments.readers import body
+from labkit.http import httpx
+from labkit.readme import write_block
+from labkit.server import Server, start_server
+from labkit.sse import SSEDecoder
+from labkit.strictjson import parse_object
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure, and what it should be."""
+
+    what: str
+    value: str
+    goal: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=200, help="of the jitter table")
+    parser.add_argument("--write", action="store_true", help="into the README's block")
+
+
+def main(args: argparse.Namespace) -> int:
+    figures = []
+    for measure in (herd_cpu, refusals, first_token, reader_speed, import_time):
+        figures.append(measure())
+        print(
+            f"{figures[-1].what}: {figures[-1].value} ({figures[-1].goal})", flush=True
+        )
+    figures.append(many_seeds(args.seeds))
+    print(f"{figures[-1].what}: {figures[-1].value} ({figures[-1].goal})")
+    if args.write:
+        write_block("bench", as_markdown(figures))
+    return 0
+
+
+def best_of(runs: int, measure: Callable[[], float]) -> float:
+    """The least of several runs: what is left when nothing else was going on."""
+    return min(measure() for _ in range(runs))
+
+
+def herd_cpu() -> Figure:
+    def once() -> float:
+        began = time.process_time()
+        herd(100, strategy="exponential", retry_after=None, seed=1, **MODEL)
+        return time.process_time() - began
+
+    once()  # imports and caches
+    return Figure(
+        "a naive herd of 100, four virtual minutes, through httpx and memory",
+        f"{best_of(5, once):.2f} s of CPU",
+        "goal: under 0.6 s",
+    )
+
+
+def many_seeds(seeds: int) -> Figure:
+    began = time.perf_counter()
+    jitter(seeds=seeds)
+    return Figure(
+        f"the jitter table, {seeds} seeds of both policies, all cores",
+        f"{time.perf_counter() - began:.0f} s",
+        "goal: under 90 s for 200 on two cores",
+    )
+
+
+ASK = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
+REQUEST = (
+    b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    b"content-length: %d\r\n\r\n%b" % (len(ASK), ASK)
+)
+HANG = b"GET /hang/v1/chat HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+
+
+def connect(server: Server) -> socket.socket:
+    url = httpx.URL(server.url)
+    connection = socket.create_connection((url.host, url.port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def refusals(requests: int = 4000, connections: int = 4) -> Figure:
+    """How many 429s the sockets door answers, in a process of its own."""
+
+    def ask(server: Server) -> None:
+        with connect(server) as connection:
+            for _ in range(requests // connections):
+                connection.sendall(REQUEST)
+                answer = connection.recv(65_536)
+                while not answer.endswith(b"}}"):
+                    answer += connection.recv(65_536)
+                assert b" 429" in answer[:20], answer
+
+    def once() -> float:
+        began = time.perf_counter()
+        askers = [
+            threading.Thread(target=ask, args=[server]) for _ in range(connections)
+        ]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        return time.perf_counter() - began
+
+    with start_server("hostile", capacity=1) as server, connect(server) as holder:
+        holder.sendall(HANG)  # the one slot is taken
+        while not server.stats()["inflight"]:
+            time.sleep(0.01)
+        took_s = best_of(3, once)
+    return Figure(
+        "429s a second through the sockets door, one core",
+        f"{requests / took_s:,.0f}",
+        "goal: at least 2,000",
+    )
+
+
+def first_token(runs: int = 40) -> Figure:
+    """What the client adds to the first token, against a raw socket."""
+    streamed = json.dumps(json.loads(ASK) | {"stream": True}).encode()
+    head = b"POST /delay=5/v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    request = head + b"content-length: %d\r\n\r\n" % len(streamed) + streamed
+
+    def raw(server: Server) -> float:
+        began = time.perf_counter()
+        with connect(server) as connection:
+            connection.sendall(request)
+            received = b""
+            while b'"content":' not in received:
+                received += connection.recv(65_536)
+            return time.perf_counter() - began
+
+    async def ours(server: Server) -> float:
+        async with ChatClient(server.at("delay=5")) as client:
+            began = time.perf_counter()
+            async with client.stream("hi") as stream:
+                await anext(stream)
+                return time.perf_counter() - began
+
+    async def in_turn(server: Server) -> list[float]:
+        await ours(server)  # the first one pays for imports
+        return [await ours(server) - raw(server) for _ in range(runs)]
+
+    with start_server("hostile", capacity=100) as server:
+        added = asyncio.run(in_turn(server))
+    return Figure(
+        "what the client adds to the first token, new connections both, median",
+        f"{statistics.median(added) * 1000:.1f} ms",
+        "goal: under 2 ms",
+    )
+
+
+def reader_speed(repeats: int = 150) -> Figure:
+    """The decoder with its JSON parsing, against httpx-sse with its own."""
+    try:
+        import httpx_sse
+    except ImportError:
+        return Figure("the reader against httpx-sse", "skipped", "needs httpx-sse")
+    whole = body(answer="tide").replace(b"data: [DONE]\n\n", b"") * repeats
+    chunks = [whole[at : at + 4096] for at in range(0, len(whole), 4096)]
+
+    def ours() -> float:
+        began = time.perf_counter()
+        decoder = SSEDecoder()
+        for chunk in chunks:
+            for event in decoder.feed(chunk):
+                parse_object(event.data)
+        return time.perf_counter() - began
+
+    def theirs() -> float:
+        response = httpx.Response(
+            200, headers={"content-type": "text/event-stream"}, content=iter(chunks)
+        )
+        began = time.perf_counter()
+        for event in httpx_sse.EventSource(response).iter_sse():
+            event.json()
+        return time.perf_counter() - began
+
+    ratios = [theirs() / ours() for _ in range(25)]
+    return Figure(
+        "the reader with its JSON parsing, as many times as fast as httpx-sse, median",
+        f"{statistics.median(ratios):.2f}",
+        "goal: at least 1.2",
+    )
+
+
+def import_time(runs: int = 5) -> Figure:
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import labkit"], check=True)
+        return time.perf_counter() - began
+
+    return Figure(
+        "import labkit, in a new interpreter",
+        f"{best_of(runs, once) * 1000:.0f} ms",
+        "goal: under 500 ms",
+    )
+
+
+def machine() -> str:
+    return (
+        f"Python {platform.python_version()} on {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} cores"
+    )
+
+
+def as_markdown(figures: list[Figure]) -> str:
+    """A table, and the machine it was measured on."""
+    rows = [f"| {f.what} | {f.value} | {f.goal} |" for f in figures]
+    head = ["| measured | value | |", "|---|---|---|"]
+    return "\n".join([*head, *rows, "", f"Measured with `make bench` on {machine()}."])

@@ -1,0 +1,128 @@
+"""The bench's figures: for the tables where a picture says more than the numbers.
+
+    write({"14.jitter": compute(table, seeds=40)}, Path("out"))
+
+Each function takes one result of `labkit.tables.compute` (its rows, and what the
+chapter printed). Where a table keeps counts and the picture needs the moments, the
+same experiment is asked for them once more, on the virtual clock.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from labkit.experiments import lanes, streaming
+from labkit.experiments.herd import herd
+from labkit.plots import herd as herds
+from labkit.plots import notes, retries, waiting
+from labkit.plots import streaming as streams
+from labkit.plots.style import save
+
+SUFFIXES = (".png", ".svg")
+TIDE = "virtual clock; 13 tokens, 60 ms before each"
+
+
+def write(results: dict[str, dict], folder: Path) -> list[Path]:
+    """A PNG and an SVG for each result that has a figure; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for table_id, draw in FIGURES.items():
+        if table_id in results:
+            fig = draw(results[table_id])
+            for suffix in SUFFIXES:
+                paths.append(folder / f"{table_id}{suffix}")
+                save(fig, paths[-1])
+    return paths
+
+
+def rows_of(result: dict) -> pd.DataFrame:
+    """Our rows, as the experiment returned them."""
+    return pd.DataFrame(result["rows"])
+
+
+def ttft(result: dict) -> Figure:
+    return streams.ttft_bars(rows_of(result), TIDE)
+
+
+def endings(result: dict) -> Figure:
+    arrived = {
+        ending: streaming.arrivals(fault=fault)
+        for ending, fault in streaming.ENDINGS.items()
+    }
+    return streams.lanes(arrived, "Three endings, one text", TIDE)
+
+
+def reader(result: dict) -> Figure:
+    return streams.reader_bars(rows_of(result), "no clock; random cuts, seeded")
+
+
+def herd20(result: dict) -> Figure:
+    """The herd of the table's "one run"."""
+    rows, title = herd(20), "Twenty clients over a Retry-After of 1 s"
+    until_s = rows.answered_s.max() * 1.05
+    return herds.one(rows, title, until_s=until_s, note=notes.twenty())
+
+
+def jitter(result: dict) -> Figure:
+    rows = rows_of(result)
+    runs = notes.seeds(rows[rows.policy == rows.policy[0]].seed.nunique())
+    chapter_s = chapter_walls(result["published"])
+    return retries.walls(rows, chapter_s, note=notes.hundred(runs))
+
+
+def chapter_walls(printed_rows: list[dict]) -> dict[str, list[float]]:
+    """The three runs that the chapter printed for each policy, in seconds."""
+    walls_s: dict[str, list[float]] = {}
+    for row in printed_rows:
+        if row["summary"].startswith("chapter, run"):
+            walls_s.setdefault(row["policy"], []).append(row["wall_s"])
+    return walls_s
+
+
+def gate_width(result: dict) -> Figure:
+    rows = rows_of(result)
+    note = notes.twenty(f"medians of {notes.seeds(rows.runs[0])}")
+    return retries.gate_width(rows, note=note)
+
+
+def retry_after(result: dict) -> Figure:
+    rows = rows_of(result)
+    return retries.retry_after(rows, note=notes.twenty(f"seed {rows.seed[0]}"))
+
+
+def retry_after_herd(result: dict) -> Figure:
+    rows = rows_of(result)
+    what = f"medians of {notes.seeds(rows.runs[0])}"
+    asked = "1 s (capacity) or the truth (window)"
+    note = notes.hundred(what, retry_after=asked)
+    return retries.retry_after_herd(rows, note=note)
+
+
+def deadline(result: dict) -> Figure:
+    return waiting.deadline(rows_of(result))
+
+
+def idempotency(result: dict) -> Figure:
+    note = f"{TIDE}: 780 ms; the client gives up after 300 ms"
+    return waiting.idempotency(lanes.idempotency_lanes(), note=note)
+
+
+def abandon(result: dict) -> Figure:
+    return waiting.abandon(rows_of(result), note=TIDE)
+
+
+FIGURES: dict[str, Callable[[dict], Figure]] = {
+    "14.ttft": ttft,
+    "14.reader": reader,
+    "14.endings": endings,
+    "14.herd20": herd20,
+    "14.jitter": jitter,
+    "14.gate_width": gate_width,
+    "14.retry_after": retry_after,
+    "14.retry_after_herd": retry_after_herd,
+    "14.deadline": deadline,
+    "14.idempotency": idempotency,
+    "14.abandon": abandon,
+}

@@ -1,0 +1,111 @@
+"""`labkit tables`: what it computes, and what it writes."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit import published, tables
+from labkit.experiments.catalogue import TABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "data" / "results"
+VERDICTS = {"exact", "fitted", "within", "differs", "context", "skipped"}
+
+
+def run(*argv: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-W", "error", "-m", "labkit", "tables", *argv]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory) -> Path:
+    """All tables as `make results` writes them, computed now."""
+    folder = tmp_path_factory.mktemp("results")
+    done = run("--out", str(folder), "--no-figures")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.xdist_group("tables")
+def test_the_committed_results_equal_a_fresh_run(fresh):
+    names = {file.name for file in fresh.iterdir() if file.suffix in (".csv", ".json")}
+    assert names == {f.name for f in RESULTS.iterdir() if f.suffix in (".csv", ".json")}
+    for name in sorted(names):
+        assert (fresh / name).read_bytes() == (RESULTS / name).read_bytes(), name
+
+
+@pytest.mark.xdist_group("tables")
+def test_every_row_has_a_verdict_and_a_difference_has_its_reason(fresh):
+    results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))
+    assert list(results) == [table.id for table in TABLES]
+    for table in TABLES:
+        rows = results[table.id]["rows"]
+        assert rows
+        for row in rows:
+            assert row["verdict"] in VERDICTS
+            assert row["reason"] or row["verdict"] not in ("differs", "skipped")
+            assert all(key in row for key in table.keys)
+
+
+@pytest.mark.xdist_group("tables")
+def test_only_the_reset_differs_from_the_chapter(fresh):
+    results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))
+    differing = [
+        (table_id, row.get("ending"))
+        for table_id, result in results.items()
+        for row in result["rows"]
+        if row["verdict"] == "differs"
+    ]
+    assert differing == [("14.endings", "reset")]
+
+
+@pytest.mark.xdist_group("tables")
+def test_csv_and_json_say_the_same(fresh):
+    results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))
+    for table_id, result in results.items():
+        with (fresh / f"{table_id}.csv").open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+        assert len(lines) == len(result["rows"])
+        assert [line["verdict"] for line in lines] == [
+            row["verdict"] for row in result["rows"]
+        ]
+
+
+def quick(table) -> list[dict]:
+    return tables.compute(table, seeds=1)["rows"]
+
+
+def test_without_the_published_files_every_row_computes_the_same(monkeypatch, tmp_path):
+    chosen = [table for table in TABLES if table.share is None]
+    before = {table.id: quick(table) for table in chosen}
+    monkeypatch.setattr(published, "FOLDER", tmp_path)
+    for table in chosen:
+        after = quick(table)
+        assert [row.pop("verdict") for row in after] == ["context"] * len(after)
+        for ours, theirs in zip(after, before[table.id], strict=True):
+            assert ours.items() - {("reason", ours["reason"])} <= theirs.items()
+
+
+@pytest.mark.parametrize(
+    "argv, named",
+    [
+        (["--seeds", "0"], "--seeds"),
+        (["--seeds", "many"], "--seeds"),
+        (["--only", "14.tides"], "--only"),
+        (["--chapter", "15"], "--chapter"),
+    ],
+)
+def test_bad_options_are_named(argv, named):
+    done = run(*argv)
+    assert done.returncode == 2 and named in done.stderr
+
+
+def test_one_table_for_the_terminal():
+    done = run("--only", "14.endings")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "IncompleteStream" in done.stdout
+    assert "differs: the chapter's runtime dropped" in done.stdout
