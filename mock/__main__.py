@@ -8,8 +8,10 @@ import signal
 import sys
 import threading
 
+from mock.hostile import HOSTILE
 from mock.plan import LEAVE
 from mock.provider import Provider, Settings
+from mock.scripted import SCRIPTED
 from mock.sockets import HOST, SocketDoor
 from mock.tokens import VocabularyError, encoding
 
@@ -53,10 +55,21 @@ def seconds(text: str) -> str:
     return str(whole(0, 86_400)(text))  # a header's value
 
 
+# kind -> (model, usual settings, what it is)
+KINDS = {
+    "hostile": (HOSTILE, Settings(), "the provider of chapter 14: one sentence"),
+    "scripted": (
+        SCRIPTED,
+        Settings(capacity=None, delay_ms=0),
+        "the provider of chapter 23: the model's name is the scenario",
+    ),
+}
+
 # One option for each field of Settings
 OPTIONS = {
     "capacity": (or_none(whole(1, 100_000)), "answers made at once, or none"),
     "delay_ms": (number(0, 86_400_000), "before each token"),
+    "first_ms": (or_none(number(0, 86_400_000)), "before the first one, or none"),
     "retry_after": (or_none(seconds), "seconds told with a 429, or none"),
     "serial_ms": (number(0, 86_400_000), "work on each request, one at a time"),
     "requests_per_window": (or_none(whole(1, 10**9)), "a limit, or none"),
@@ -65,7 +78,6 @@ OPTIONS = {
     "fail_rate": (number(0, 1), "share of the requests answered 503"),
     "leave_plain": (str, "client of a plain reply gone: stop or finish"),
     "leave_stream": (str, "client of a stream gone: stop or finish"),
-    "model": (str, "the name in /v1/models and replies"),
 }
 
 
@@ -76,23 +88,27 @@ def arguments(argv=None) -> argparse.Namespace:
         epilog=f'try: curl -N "http://{HOST}:{PORT}/v1/chat?max_tokens=3"',
     )
     kinds = parser.add_subparsers(dest="kind", required=True)
-    hostile = kinds.add_parser("hostile", help="the provider of chapter 14")
+    for kind, (_, usual, said) in KINDS.items():
+        add_options(kinds.add_parser(kind, help=said, description=said), usual)
+    return parser.parse_args(argv)
+
+
+def add_options(parser: argparse.ArgumentParser, usual: Settings) -> None:
+    """The options of one kind, with its usual settings as defaults."""
     port = whole(0, 65_535)
-    hostile.add_argument("--port", type=port, default=PORT, help="0 takes a free one")
-    hostile.add_argument("--seed", type=whole(0, 10**9), default=0, help="of chance")
-    usual = Settings()
+    parser.add_argument("--port", type=port, default=PORT, help="0 takes a free one")
+    parser.add_argument("--seed", type=whole(0, 10**9), default=0, help="of chance")
     for name, (parse, said) in OPTIONS.items():
-        hostile.add_argument(
+        parser.add_argument(
             f"--{name.replace('_', '-')}",
             type=parse,
             default=getattr(usual, name),
             choices=LEAVE if name.startswith("leave") else None,
             help=f"{said} (%(default)s)",
         )
-    hostile.add_argument(
+    parser.add_argument(
         "--with-parent", action="store_true", help="stop when standard input closes"
     )
-    return parser.parse_args(argv)
 
 
 class NoStart(Exception):
@@ -106,7 +122,8 @@ async def listen(asked: argparse.Namespace) -> SocketDoor:
     except VocabularyError as error:
         raise NoStart(str(error)) from None
     settings = Settings(**{name: getattr(asked, name) for name in OPTIONS})
-    door = SocketDoor(Provider(settings, seed=asked.seed))
+    model, *_ = KINDS[asked.kind]
+    door = SocketDoor(Provider(settings, model, asked.seed))
     try:
         await door.open(asked.port)
     except OSError as error:

@@ -1,11 +1,9 @@
 """What the provider says: an answer is a list of deltas and a reason to end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-TIDE = "A tide gauge is a device that measures sea level over time ."
-ACCENT = "À noite o marégrafo não vê , só mede até à maré da manhã – às três há água ."
-TOOL_NAME, TOOL_ARGUMENTS = "read_gauge", '{"station":"Cascais","unit":"m"}'
+from mock.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +67,15 @@ def tool_call(name: str, arguments: str, pieces: int = 4) -> Answer:
     )
 
 
-ANSWERS = {
-    "tide": words(TIDE),
-    "accent": words(ACCENT),
-    "tool": tool_call(TOOL_NAME, TOOL_ARGUMENTS),
-}
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Who answers: the names it goes by, and what it makes of a request and its plan.
+
+    `answer` may raise `mock.incoming.Refusal`.
+    """
+
+    names: tuple[str, ...]
+    answer: Callable[[dict, Plan], Answer]
 
 
 def message(deltas) -> dict:

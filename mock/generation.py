@@ -13,11 +13,12 @@ from mock.plan import Plan
 
 
 class Generation:
-    """Produces `answer`; `leave` says whether it stops when nobody listens."""
+    """Produces `answer` as a timed plan says; `leave` says whether it stops when
+    nobody listens."""
 
     def __init__(
-        self, ident: str, answer: Answer, plan: Plan, delay_ms: float,
-        leave: str, on_end: Callable[["Generation"], None],
+        self, ident: str, answer: Answer, plan: Plan, leave: str,
+        on_end: Callable[["Generation"], None],
     ):  # fmt: skip
         self.ident = ident
         self.answer = answer
@@ -28,11 +29,10 @@ class Generation:
         self._listeners = 0
         self._on_end = on_end
         self._news = asyncio.Event()
-        self._task = asyncio.create_task(self._produce(plan, delay_ms))
+        self._task = asyncio.create_task(self._produce(plan))
 
-    async def _produce(self, plan: Plan, delay_ms: float) -> None:
-        delay = (delay_ms if plan.delay is None else plan.delay) / 1000
-        first = delay if plan.first is None else plan.first / 1000
+    async def _produce(self, plan: Plan) -> None:
+        delay, first = plan.delay / 1000, plan.first / 1000
         silent = plan.falls_silent(len(self.answer))
         loop = asyncio.get_running_loop()
         due = loop.time()

@@ -64,6 +64,15 @@ class Plan:
         """
         return self.silent_after is not None and self.silent_after <= tokens
 
+    def timed(self, delay_ms: float, first_ms: float | None) -> "Plan":
+        """The plan with the provider's own times where it names none."""
+        if self.delay is None:
+            usual = delay_ms if first_ms is None else first_ms
+        else:
+            delay_ms = usual = self.delay
+        first = usual if self.first is None else self.first
+        return replace(self, delay=delay_ms, first=first)
+
     def __str__(self) -> str:
         """The plan as a query, without what is as usual: `cut=5&how=close`."""
         return "&".join(

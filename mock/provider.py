@@ -14,14 +14,14 @@ import asyncio
 import math
 import random
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from mock.admin import ADMIN
-from mock.answers import ANSWERS, Answer
+from mock.answers import Model
 from mock.exchange import Exchange, Request
 from mock.generation import Generation
+from mock.hostile import HOSTILE
 from mock.incoming import Refusal, read_chat, read_plan, retry_after
 from mock.ledger import Books, Entry, KeyConflict, Ledger, Window
 from mock.plan import Plan, is_path_fault, path_pairs
@@ -41,6 +41,7 @@ class Settings:
 
     capacity: int | None = 3  # answers made at once; None: no limit
     delay_ms: float = 60.0  # before each token
+    first_ms: float | None = None  # before the first one; None: as `delay_ms`
     retry_after: str | None = "1"  # with the 429 of a full house, in seconds
     serial_ms: float = 0.0  # work on each request that is done one at a time
     requests_per_window: int | None = None
@@ -49,12 +50,6 @@ class Settings:
     fail_rate: float = 0.0  # this share of the requests is answered 503
     leave_plain: str = "finish"  # client of a plain reply gone: stop or finish
     leave_stream: str = "stop"
-    model: str = "tide-1"
-
-
-def hostile_answer(body: dict, plan: Plan) -> Answer:
-    """Chapter 14's answer: the same sentence, whatever was asked."""
-    return ANSWERS[plan.answer]
 
 
 class Provider:
@@ -63,10 +58,10 @@ class Provider:
     def __init__(
         self,
         settings: Settings = Settings(),
-        answer: Callable[[dict, Plan], Answer] = hostile_answer,
+        model: Model = HOSTILE,
         seed: int = 0,
     ):
-        self.settings, self.answer = settings, answer
+        self.settings, self.model = settings, model
         self._seed = seed
         self.reset()
 
@@ -108,8 +103,7 @@ class Provider:
             entry = self.books.open(f"{request.method} {request.target}", key)
             await self._serial_work()
             if where == "GET /models":
-                one = {"id": self.settings.model, "object": "model", "owned_by": "mock"}
-                await send_json(exchange, 200, {"object": "list", "data": [one]})
+                await send_json(exchange, 200, self._models())
             elif where == "POST /chat/completions":
                 await self._chat(exchange, entry, faults, read_chat(request.body))
             elif where == "GET /chat":
@@ -124,6 +118,11 @@ class Provider:
         finally:
             if entry:
                 self._close(entry, exchange)
+
+    def _models(self) -> dict:
+        names = self.model.names
+        data = [{"id": each, "object": "model", "owned_by": "mock"} for each in names]
+        return {"object": "list", "data": data}
 
     def _close(self, entry: Entry, exchange: Exchange) -> None:
         """Write down how it ended, before anyone can ask."""
@@ -151,8 +150,8 @@ class Provider:
         if self.settings.fail_rate and self.rng.random() < self.settings.fail_rate:
             raise Refusal(503, "overloaded_error", "one of the failing few")
         made = entry.generation = self._generation(exchange.request, entry, plan, body)
-        model = self.settings.model
-        reply = Reply(exchange, entry, self.books, made, plan, body, model)
+        named = body.get("model") or self.model.names[0]
+        reply = Reply(exchange, entry, self.books, made, plan, body, named)
         if plan.hang:
             await reply.hang()
         elif body.get("stream"):
@@ -178,7 +177,8 @@ class Provider:
             self.books.count_served(entry)
             return known
         entry.served = "new"
-        answer = self.answer(body, plan).of_length(plan.length).cut_to(plan.max_tokens)
+        whole = self.model.answer(body, plan)
+        answer = whole.of_length(plan.length).cut_to(plan.max_tokens)
         self._admit(plan, body, len(answer))
         settings = self.settings
         leave = settings.leave_stream if body.get("stream") else settings.leave_plain
@@ -190,8 +190,7 @@ class Provider:
         made = Generation(
             ident=f"cmpl_{self._answers}",
             answer=answer,
-            plan=plan,
-            delay_ms=settings.delay_ms,
+            plan=plan.timed(settings.delay_ms, settings.first_ms),
             leave=leave,
             on_end=self.books.close_answer,
         )

@@ -8,7 +8,7 @@ the model.
 
 from collections.abc import Callable
 
-from mock.answers import Answer, words
+from mock.answers import Answer, Model, words
 from mock.incoming import Refusal, bad_request
 from mock.plan import Plan
 from mock.wire import compact
@@ -137,7 +137,7 @@ SCENARIOS: dict[str, Callable[[int, str], Answer]] = {
 }  # fmt: skip
 
 
-def scripted_answer(body: dict, plan: Plan) -> Answer:
+def answer(body: dict, plan: Plan) -> Answer:
     """The next turn of the scenario that `model` names.
 
     Refuses a model that is no scenario (404), and a transcript in which a tool call
@@ -172,3 +172,6 @@ def check_answered(messages: list[dict]) -> None:
     if open_calls:
         missing = ", ".join(sorted(open_calls))
         raise bad_request("messages", f"no tool message answers the call {missing}")
+
+
+SCRIPTED = Model(tuple(SCENARIOS), answer)

@@ -197,7 +197,7 @@ def test_every_setting_has_an_option_with_the_same_default():
         ("capacity", 5), ("capacity", None), ("delay_ms", 0.5), ("retry_after", "7"),
         ("retry_after", None), ("serial_ms", 0.3), ("requests_per_window", 10),
         ("tokens_per_window", None), ("window_s", 2.5), ("fail_rate", 0.05),
-        ("leave_plain", "stop"), ("leave_stream", "finish"), ("model", "other"),
+        ("leave_plain", "stop"), ("leave_stream", "finish"), ("first_ms", 7.5),
         ("port", 0), ("seed", 9),
     ],
 )  # fmt: skip

@@ -82,7 +82,7 @@ def test_it_was_run_once_from_top_to_bottom(page):
 
 def test_its_cells_are_short(page):
     lines = [cell.source.splitlines() for cell in code(page)]
-    assert max(len(line) for cell in lines for line in cell) <= 76
+    assert [line for cell in lines for line in cell if len(line) > 76] == []
     assert statistics.median(map(len, lines)) <= 5
     # One long cell is allowed: the tiny server of notebook 01, one for every page.
     assert sum(len(cell) > 15 for cell in lines) <= 1
@@ -153,7 +153,7 @@ def shown(source="1", text="1\n", tags=(), **more):
     [
         ("<mock at 0x7f3400069c50>", "a memory address"),
         ("DeprecationWarning: old", "a warning"),
-        ("see /home/ada/labkit/x.py", "an absolute path"),
+        ("see /" + "home/ada/x.py", "an absolute path"),
         (f"see {ROOT}/x.py", "an absolute path"),
         (r"see C:\Users\ada", "an absolute path"),
     ],

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from labkit.server import start_server
-from mock.answers import TIDE, TOOL_ARGUMENTS
+from mock.hostile import ARGUMENTS, TIDE
 
 MESSAGES = [{"role": "user", "content": "What is a tide gauge?"}]
 
@@ -73,14 +73,14 @@ def test_a_tool_call_in_pieces(sdk):
         deltas = [chunk.choices[0] for chunk in stream]
     pieces = [piece for c in deltas for piece in c.delta.tool_calls or []]
     assert len(pieces) == 5 and pieces[0].function.name == "read_gauge"
-    assert "".join(p.function.arguments for p in pieces) == TOOL_ARGUMENTS
+    assert "".join(p.function.arguments for p in pieces) == ARGUMENTS
     assert deltas[-1].finish_reason == "tool_calls"
 
 
 def test_a_tool_call_whole(sdk):
     (call,) = ask(sdk("answer=tool")).choices[0].message.tool_calls
     assert (call.function.name, call.function.arguments) == (
-        "read_gauge", TOOL_ARGUMENTS,
+        "read_gauge", ARGUMENTS,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from labkit.clock import EPOCH, run_virtual
 from labkit.http import httpx
-from mock.answers import Answer, words
+from mock.answers import Answer, Model, words
 from mock.exchange import BUFFER_BYTES, Exchange, Request
 from mock.ledger import JOURNAL_ENTRIES
 from mock.memory import MemoryTransport
@@ -405,7 +405,8 @@ def test_the_books_keep_a_bounded_number_of_lines(monkeypatch):
     monkeypatch.setattr("mock.ledger.KEYS", 50)
 
     async def body():
-        provider = Provider(Settings(delay_ms=0), answer=lambda *_: words("yes"))
+        yes = Model(("yes",), lambda *_: words("yes"))
+        provider = Provider(Settings(delay_ms=0), yes)
         for n in range(80):
             assert await status_of(provider, key=str(n)) == 200
         assert len(provider.books.attempts) == len(provider.ledger._kept) == 50
@@ -419,7 +420,7 @@ def test_the_books_keep_a_bounded_number_of_lines(monkeypatch):
 
 @on_virtual_clock
 async def test_an_answer_without_a_word_is_an_answer():
-    provider = Provider(answer=lambda *_: Answer(()))
+    provider = Provider(model=Model(("mute",), lambda *_: Answer(())))
     _, body = await drain(provider.open(post(stream=False)))
     assert json.loads(body)["choices"][0]["message"]["content"] == ""
     assert provider.books.generated == 1 and provider.books.billed == 0
@@ -434,7 +435,7 @@ async def test_a_provider_that_fails_breaks_the_connection():
 
     loop, complaints = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda loop, about: complaints.append(about))
-    exchange = Provider(answer=broken).open(post())
+    exchange = Provider(model=Model(("broken",), broken)).open(post())
     assert await exchange.head() is False
     assert exchange.ending == "reset"
     del exchange

@@ -9,7 +9,8 @@ import pytest
 from labkit.clock import run_virtual
 from labkit.http import httpx
 from labkit.sse import SSEDecoder
-from mock.answers import ACCENT, ANSWERS, message
+from mock.answers import message
+from mock.hostile import ACCENT, ANSWERS
 from mock.memory import MemoryTransport
 from mock.plan import Plan
 from mock.provider import Provider, Settings

@@ -99,7 +99,7 @@ def _note(rows: dict[str, dict], entry: dict, now_ms: float) -> None:
 SCENES = {
     "a long answer, all is well": "first=3000,delay=1500,length=56",
     "accepts, then says nothing": "hang",
-    "sends a role, then nothing": "role=1,first=600000",
+    "a comment, a role, then nothing": "comments=1,role=1,first=600000",
     "stalls after six pieces": "first=3000,delay=1500,stall=6",
     "goes on and on": "first=3000,delay=1500,length=1000",
     "somebody presses Stop": "first=3000,delay=1500,length=56",

@@ -13,7 +13,7 @@ import pandas as pd
 
 from labkit.assemble import read_stream
 from labkit.errors import StreamError
-from mock.answers import ANSWERS
+from mock.hostile import ANSWERS
 from mock.plan import Plan
 from mock.wire import compact, encode
 

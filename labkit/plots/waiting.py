@@ -113,8 +113,9 @@ def who_stops(
         marker, colour, said = MARKS[end.by]
         ax.plot(end.t_s, place, marker=marker, color=colour, markersize=8, zorder=5)
         ax.annotate(
-            f"{said}, {number(end.t_s)} s", (end.t_s, place), xytext=(8, 0),
-            textcoords="offset points", va="center", fontsize=9.5,
+            f"{said}, {number(end.t_s)} s", (end.t_s, place), xytext=(9, 0),
+            textcoords="offset points", va="center", fontsize=9.5, zorder=6,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
         )  # fmt: skip
     ax.set_yticks(range(len(scenes)), reversed(scenes))
     ax.tick_params(axis="y", length=0)
@@ -168,7 +169,7 @@ def deadline(
     ax.set_yticks(range(len(rows)), rows.client)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("until it gives up by itself (each tenfold takes the same room)")
-    ax.set_title("Every client has a default; hardly any is meant for a person")
+    ax.set_title("Left alone, hardly any client gives up in time for a person")
     mark_guess(ax, guess_s)
     told = "solid: fired, virtual clock; dotted: the library's default, as read from it"
     clock_note(ax, f"{told}; hatched: it has none. {note}".strip())

@@ -1,0 +1,139 @@
+"""When to stop: a list of predicates, the two caps being only two of them (chapter 23).
+
+A stop condition is a function of the state, asked before every step. It returns
+False to go on, True to stop the run as interrupted under the function's own name, or
+an `Exit` that says more.
+
+    def enough_files(state):
+        return state.tool_runs >= 12
+
+    await run(state, tools, client, stop_conditions=[no_progress(3), enough_files])
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from labkit.errors import ConfigError
+from labkit.pricing import Amount, money
+from labkit.state import RunState
+from labkit.transcript import calls_of
+
+
+class Exit(Exception):
+    """The run leaves the loop: with this status, for this reason, and for now.
+
+    Raised by a tool, it stops the run with the call still pending.
+    """
+
+    def __init__(self, status: str, interruption: dict[str, Any] | None = None):
+        super().__init__(status, interruption)
+        self.status = status
+        self.interruption = interruption
+
+
+StopCondition = Callable[[RunState], "bool | Exit"]
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """The two caps of a run; None: no cap.
+
+    max_turns: how often the model may be asked. Cost grows with its square.
+    max_budget_usd: the spend is looked at before a turn, and what a turn costs is
+        known after it: the cap is overshot by one turn at most, never by two.
+
+    >>> RunLimits(max_turns=12, max_budget_usd="0.05").as_dict()
+    {'max_turns': 12, 'max_budget_usd': '0.05'}
+    """
+
+    max_turns: int | None = 20
+    max_budget_usd: Amount | None = None
+
+    def __post_init__(self):
+        turns = self.max_turns
+        if turns is not None and (type(turns) is not int or turns < 0):
+            raise ConfigError(
+                f"max_turns is {turns!r}: give a whole number, or None for no cap",
+                field="max_turns",
+            )
+        if self.max_budget_usd is not None:
+            budget = money(self.max_budget_usd, "max_budget_usd")
+            object.__setattr__(self, "max_budget_usd", budget)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in a state file."""
+        budget = self.max_budget_usd
+        spelled = None if budget is None else str(budget)
+        return {"max_turns": self.max_turns, "max_budget_usd": spelled}
+
+    def conditions(self) -> list[StopCondition]:
+        """The caps as stop conditions."""
+        found = []
+        if self.max_turns is not None:
+            found.append(max_turns(self.max_turns))
+        if self.max_budget_usd is not None:
+            found.append(max_budget(self.max_budget_usd))
+        return found
+
+
+def max_turns(most: int) -> StopCondition:
+    """Stop before turn number `most` + 1."""
+
+    def condition(state: RunState) -> bool | Exit:
+        reached = state.turns >= most
+        return reached and Exit("max_turns_exceeded", {"type": "max_turns"})
+
+    return condition
+
+
+def max_budget(most_usd: Decimal) -> StopCondition:
+    """Stop once this much is spent, subagents included."""
+
+    def condition(state: RunState) -> bool | Exit:
+        reached = state.cost >= most_usd
+        return reached and Exit("budget_exceeded", {"type": "max_budget"})
+
+    return condition
+
+
+def no_progress(turns: int = 3) -> StopCondition:
+    """Stop when the last `turns` turns asked for the same and were told the same."""
+
+    def no_progress(state: RunState) -> bool:
+        recent = _last_steps(state.messages, turns)
+        return len(recent) == turns and all(step == recent[0] for step in recent[1:])
+
+    return no_progress
+
+
+def _last_steps(messages: list[dict], turns: int) -> list[str]:
+    """For each of the last answered turns: what was asked, and what came of it."""
+    steps, told = [], []
+    for message in reversed(messages):
+        if len(steps) == turns:
+            break
+        if message["role"] == "tool":
+            told.append(message["content"])
+        elif message["role"] == "assistant":
+            asked = [(call.name, call.arguments) for call in calls_of(message)]
+            if asked and len(told) < len(asked):
+                if steps:
+                    break  # an unanswered turn in the middle: not to be compared
+                told = []
+                continue  # the last turn, still pending
+            steps.append(json.dumps([asked, told[::-1]]))
+            told = []
+    return steps
+
+
+def context_size(tokens: int) -> StopCondition:
+    """Stop when the next prompt would hold at least so many tokens, as the provider
+    counted the last one with its reply."""
+
+    def context_size(state: RunState) -> bool:
+        return state.context_tokens >= tokens
+
+    return context_size
