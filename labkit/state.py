@@ -6,15 +6,15 @@ with the run: after a crash, after a person's decision, in another process.
 
 import json
 import uuid
-from dataclasses import dataclass, field, fields
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.pricing import add
-from labkit.strictjson import parse_object
+from labkit.pricing import add, money
+from labkit.strictjson import as_object, parse_object
 from labkit.toolcalls import ToolCall
-from labkit.transcript import Message, pending_calls
+from labkit.transcript import Message, calls_of, pending_calls
 
 VERSION = 1
 
@@ -97,21 +97,21 @@ class RunState:
 
     def to_json(self) -> str:
         """The whole run, as one line of ASCII."""
-        return json.dumps(_as_dict(self), allow_nan=False, separators=(",", ":"))
+        return json.dumps(as_dict(self), allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, path: str | None = None) -> "RunState":
-        """The run in `text`. StateError says what is wrong with the file."""
+        """The run in `text`. StateError names the file and says what is wrong."""
         try:
-            return _from_dict(parse_object(text))
+            return from_dict(parse_object(text))
         except ValueError as error:
-            offset = getattr(error, "pos", None)
-        except StateError as error:
-            error.path = path
-            error.args = (_located(str(error), path),)
-            raise
-        what = "is empty" if not text.strip() else f"is no state of a run: {error_}"
-        raise StateError(_located(what, path), path=path, offset=offset)
+            said = str(error) if text.strip() else "it is empty"
+            raise StateError(
+                f"cannot read {path or 'this state'}: {said}. Nothing was changed;"
+                " restore a copy of the file, or move it away and start a new run",
+                path=path,
+                offset=getattr(error, "pos", None),
+            ) from None
 
 
 def new_run(
@@ -129,3 +129,75 @@ def new_run(
 def pending(state: RunState) -> list[ToolCall]:
     """The calls that the model has asked for and nobody has answered."""
     return pending_calls(state.messages)
+
+
+def as_dict(state: RunState) -> dict[str, Any]:
+    """What goes into the file. The name and the revision first: see RunStore.save."""
+    head = {"version": VERSION, "run_id": state.run_id, "revision": state.revision}
+    rest = vars(state) | {
+        "own_cost": str(state.own_cost),
+        "children": {id: as_dict(child) for id, child in state.children.items()},
+    }
+    return head | rest
+
+
+def from_dict(found: dict[str, Any]) -> RunState:
+    """The reverse. ValueError for anything that `as_dict` cannot have written."""
+    found = dict(found)
+    version = found.pop("version", None)
+    if type(version) is int and version > VERSION:
+        raise ValueError(
+            f"it has version {version}, and this labkit reads up to {VERSION}: update"
+            " labkit"
+        )
+    if version != VERSION:
+        raise ValueError(f"it is no state of a run: its version is {version!r}")
+    if found.keys() != KINDS.keys():
+        wrong = ", ".join(sorted(found.keys() ^ KINDS.keys()))
+        raise ValueError(f"it is no state of a run: missing or unknown: {wrong}")
+    for name, kinds in KINDS.items():
+        if type(found[name]) not in kinds:
+            kind = type(found[name]).__name__
+            raise ValueError(f"`{name}` is of type {kind}, not {kinds[0].__name__}")
+    check(found)
+    children = found["children"].items()
+    return RunState(
+        **found
+        | {
+            "own_cost": money(found["own_cost"], "own_cost"),
+            "children": {id: from_dict(as_object(child)) for id, child in children},
+        }
+    )
+
+
+# field -> the types it may have in a file
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("run_id", "model", "status", "own_cost"), (str,)),
+    **dict.fromkeys(("messages", "approvals", "rejections", "started"), (list,)),
+    **dict.fromkeys(("asking", "output", "error"), (str, type(None))),
+    **dict.fromkeys(("interruption", "limits"), (dict, type(None))),
+    **dict.fromkeys(("remembered", "children"), (dict,)),
+    **dict.fromkeys(("turns", "tool_runs", "prompt_tokens", "revision"), (int,)),
+    **dict.fromkeys(("completion_tokens", "context_tokens", "unpriced_turns"), (int,)),
+}
+
+
+def check(found: dict[str, Any]) -> None:
+    """What the loop relies on, one level deeper. ValueError names what is wrong."""
+    if found["status"] not in STATUSES:
+        raise ValueError(f"`status` is {found['status']!r}, not one of {STATUSES}")
+    for at, message in enumerate(found["messages"]):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ValueError(f"`messages[{at}]` is no message with a role")
+        try:
+            message["role"] == "tool" and message["tool_call_id"]
+            calls_of(message)
+        except (LookupError, TypeError):
+            raise ValueError(f"`messages[{at}]` is torn: {message!r:.80}") from None
+    for name in ("approvals", "rejections"):
+        for each in found[name]:
+            if not isinstance(each, dict) or not CALL <= each.keys():
+                raise ValueError(f"`{name}` holds something that names no call")
+
+
+CALL = {"call_id", "tool_name", "arguments"}  # what a decision is bound to

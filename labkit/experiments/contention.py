@@ -17,7 +17,6 @@ from statistics import mean, stdev
 import pandas as pd
 
 from labkit.backoff import STRATEGIES
-from labkit.experiments.seeds import sweep
 
 SIZES = (10, 20, 50, 100)
 DELAY_MS, DELAY_SD_MS = 10.0, 2.0  # one way
@@ -84,20 +83,22 @@ def contention(
 
     Columns: writers, strategy, calls, calls_sd, completion_ms, completion_sd_ms, runs.
     """
-    shapes = [(size, strategy) for size in sizes for strategy in strategies]
-    cases = [{"writers": size, "strategy": strategy} for size, strategy in shapes]
-    runs = sweep(contend, cases, seeds, "contention")
     rows = []
-    for case, (size, strategy) in enumerate(shapes):
-        own = runs[runs.case == case]
-        row = {"writers": size, "strategy": strategy}
-        for column, spread in (
-            ("calls", "calls_sd"), ("completion_ms", "completion_sd_ms")
-        ):  # fmt: skip
-            row[column] = round(mean(own[column]), 6)
-            row[spread] = round(stdev(own[column]), 6) if len(own) > 1 else 0.0
-        rows.append(row | {"runs": len(own)})
+    for size in sizes:
+        for strategy in strategies:
+            # a race takes milliseconds: not worth a pool of processes
+            races = [contend(size, strategy, seed) for seed in range(seeds)]
+            row = {"writers": size, "strategy": strategy}
+            row |= _spread([race["calls"] for race in races], "calls", "calls_sd")
+            took_ms = [race["completion_ms"] for race in races]
+            row |= _spread(took_ms, "completion_ms", "completion_sd_ms")
+            rows.append(row | {"runs": seeds})
     return pd.DataFrame(rows)
+
+
+def _spread(values: list[float], column: str, sd_column: str) -> dict:
+    sd = stdev(values) if len(values) > 1 else 0.0
+    return {column: round(mean(values), 6), sd_column: round(sd, 6)}
 
 
 # The same model in the public simulator, as re-derived with 200 races for this

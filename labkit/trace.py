@@ -1,0 +1,111 @@
+"""What a run did, one JSON line for each event (chapter 23, "the trace").
+
+Six kinds: turn, tool_start, tool_progress, tool_result, approval_required,
+run_stopped. Each line has the run's id, the time (seconds since 1970) and, where it
+is about a call, the call's id: a run over three processes and two days is one query.
+
+Lines are appended, each with a single write. A process that dies in the middle leaves
+a torn last line; the next one closes it first, so that it costs one line and not two.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from labkit.clock import wall_time
+
+KINDS = (
+    "turn", "tool_start", "tool_progress", "tool_result", "approval_required",
+    "run_stopped",
+)  # fmt: skip
+
+WHOLE = ["turn", "turns", "prompt_tokens", "completion_tokens", "total_tokens"]
+
+
+class MemoryTrace:
+    """The same events, kept as dicts in `events`."""
+
+    def __init__(self):
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, run_id: str, type: str, **fields: Any) -> None:
+        """Add one event, with the time of the running loop."""
+        head = {"run_id": run_id, "t_s": round(wall_time(), 6), "type": type}
+        self._keep(head | fields)
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+    def frame(self):
+        """The events as a DataFrame."""
+        return as_frame(self.events)
+
+
+class Trace(MemoryTrace):
+    """Appends to the file at `path`. Processes and subagents may share one."""
+
+    def __init__(self, path: str | os.PathLike):
+        super().__init__()
+        self.path = Path(path)
+        self._looked = False
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        # All but ASCII is escaped: no text of a tool can end a line or forge one.
+        line = json.dumps(event, allow_nan=False, separators=(",", ":")).encode()
+        torn = not self._looked and _is_torn(self.path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        file = os.open(self.path, flags, 0o666)
+        try:
+            os.write(file, b"\n" * torn + line + b"\n")
+        finally:
+            os.close(file)
+        self._looked = True
+
+    def frame(self):
+        """All the events in the file, also those of earlier processes."""
+        return read(self.path)
+
+
+def _is_torn(path: Path) -> bool:
+    """Does the file end in the middle of a line?"""
+    if not path.exists() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def records(path: str | os.PathLike) -> tuple[list[dict[str, Any]], list[int]]:
+    """The events in a file, and the numbers (from 1) of the lines that are torn."""
+    events, torn = [], []
+    for number, line in enumerate(Path(path).read_bytes().split(b"\n"), 1):
+        if not line:
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if isinstance(event, dict):
+            events.append(event)
+        else:
+            torn.append(number)
+    return events, torn
+
+
+def read(path: str | os.PathLike):
+    """A trace as a DataFrame, a line a row. `attrs["torn"]` lists the torn lines."""
+    events, torn = records(path)
+    frame = as_frame(events)
+    frame.attrs["torn"] = torn
+    return frame
+
+
+def as_frame(events: Iterable[dict[str, Any]]):
+    """Events as a DataFrame; counts stay whole numbers where a row has none."""
+    import pandas as pd  # only here: a run needs no pandas
+
+    frame = pd.DataFrame(list(events))
+    counts = [name for name in WHOLE if name in frame]
+    return frame.astype(dict.fromkeys(counts, "Int64"))
