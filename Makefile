@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 LOCAL := $(VENV)/.ready-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local lab notebooks test lint tables bench results clean distclean
+.PHONY: help setup setup-local lab notebooks test lint tables bench results film clean distclean
 
 help:  ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ bench: $(READY)  ## how fast the package is, on this machine
 results: $(READY)  ## refresh the tables that are kept in data/results/
 	$(PY) -m labkit tables --out data/results --no-figures $(ARGS)
 	$(PY) -m labkit readme
+
+film: $(READY)  ## draw the README's picture anew
+	$(PY) -m labkit.plots.film
 
 clean:  ## remove what runs leave behind: out/, runs/, caches
 	rm -rf out runs .pytest_cache .hypothesis .ruff_cache

@@ -1,7 +1,8 @@
 """`python -m labkit COMMAND`.
 
 A command is a module with `add_arguments(parser)` and `main(args) -> int` (the exit
-status), and a line in COMMANDS. Only the command that was asked for is imported, so
+status), and a line in COMMANDS; or an object with these two, in a module that has
+several. Only the command that was asked for is imported, so
 `doctor` answers at once, and where pandas is missing.
 """
 
@@ -16,6 +17,12 @@ COMMANDS = {
     "notebooks": ("labkit.notebooks", "run every notebook and refresh its outputs"),
     "tables": ("labkit.tables", "the chapters' tables, computed, beside those printed"),
     "bench": ("labkit.bench", "how fast the package is, measured here and now"),
+    "run": ("labkit.runs:START", "begin a run, until it is done or stops"),
+    "resume": ("labkit.runs:RESUME", "go on with a run, with higher caps or the same"),
+    "approve": ("labkit.runs:APPROVE", "allow the call that a run waits for"),
+    "reject": ("labkit.runs:REJECT", "refuse it, with a reason for the model"),
+    "resolve": ("labkit.runs:RESOLVE", "say what became of a call in doubt"),
+    "trace": ("labkit.runs:TRACE", "what a run did, line by line"),
     "readme": ("labkit.readme", "the README's figures, made anew from the results"),
 }
 
@@ -37,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     chosen = usage().parse_args(argv[:1]).command
     module_name, said = COMMANDS[chosen]
+    module_name, _, part = module_name.partition(":")
     module = importlib.import_module(module_name)
+    module = getattr(module, part) if part else module
     parser = argparse.ArgumentParser(
         prog=f"python -m labkit {chosen}", description=said
     )

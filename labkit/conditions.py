@@ -11,13 +11,13 @@ an `Exit` that says more.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from labkit.errors import ConfigError
-from labkit.pricing import Amount, money
+from labkit.pricing import Amount, Price, money, price_of
 from labkit.state import RunState
 from labkit.transcript import calls_of
 
@@ -28,10 +28,21 @@ class Exit(Exception):
     Raised by a tool, it stops the run with the call still pending.
     """
 
-    def __init__(self, status: str, interruption: dict[str, Any] | None = None):
-        super().__init__(status, interruption)
+    def __init__(
+        self,
+        status: str,
+        interruption: dict[str, Any] | None = None,
+        error: str | None = None,
+    ):
+        super().__init__(status, interruption, error)
         self.status = status
         self.interruption = interruption
+        self.error = error
+
+
+def cancelled(reason: str) -> Exit:
+    """The way out when somebody pressed Stop."""
+    return Exit("interrupted", {"type": "cancelled", "reason": reason})
 
 
 StopCondition = Callable[[RunState], "bool | Exit"]
@@ -113,20 +124,39 @@ def _last_steps(messages: list[dict], turns: int) -> list[str]:
     """For each of the last answered turns: what was asked, and what came of it."""
     steps, told = [], []
     for message in reversed(messages):
-        if len(steps) == turns:
-            break
         if message["role"] == "tool":
             told.append(message["content"])
         elif message["role"] == "assistant":
             asked = [(call.name, call.arguments) for call in calls_of(message)]
-            if asked and len(told) < len(asked):
-                if steps:
-                    break  # an unanswered turn in the middle: not to be compared
-                told = []
-                continue  # the last turn, still pending
-            steps.append(json.dumps([asked, told[::-1]]))
+            if not asked or len(steps) == turns:
+                break
+            if len(told) == len(asked):  # else it is the last one, still pending
+                steps.append(json.dumps([asked, told[::-1]]))
             told = []
     return steps
+
+
+def unpriced(prices: Mapping[str, Price] | None) -> StopCondition:
+    """Stop where a budget cannot be held to, because a cost is not known. Unknown is
+    not free: a ceiling over sums that count it as 0 never comes down."""
+
+    def condition(state: RunState) -> bool | Exit:
+        if price_of(state.model, prices) is None:
+            reason = f"nobody has said what {state.model} costs: add it to prices"
+        elif turns := unpriced_turns(state):
+            reason = f"the provider left out the usage of {turns} turn(s)"
+        else:
+            return False
+        about = {"type": "unpriced", "run_id": state.run_id, "reason": reason}
+        return Exit("interrupted", about)
+
+    return condition
+
+
+def unpriced_turns(state: RunState) -> int:
+    """Turns that are not in the cost, subagents' included."""
+    children = state.children.values()
+    return state.unpriced_turns + sum(unpriced_turns(child) for child in children)
 
 
 def context_size(tokens: int) -> StopCondition:

@@ -33,14 +33,17 @@ def reject(
         that the lie can be measured.
     """
     owner, call = find(state, call_id)
+    if call.id in owner.started:
+        raise StateError(
+            f"{call_id}: was begun when the process died, so it may have run: find"
+            " out, and say so with resolve"
+        )
     withdraw(owner, call)
     words = "" if mute else f"The user declined this call: {reason}"
     owner.rejections.append({**bound(call), "words": words})
 
 
-def resolve(
-    state: RunState, call_id: str, *, ran: bool, result: str = "done"
-) -> None:
+def resolve(state: RunState, call_id: str, *, ran: bool, result: str = "done") -> None:
     """Say what became of a write that was begun when the process died.
 
     ran: it has had its effect, and `result` is what the model will read. False: it

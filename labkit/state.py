@@ -115,15 +115,19 @@ class RunState:
 
 
 def new_run(
-    model: str, prompt: str, system: str | None = None, run_id: str | None = None
+    model: str,
+    prompt: str | list[Message],
+    system: str | None = None,
+    run_id: str | None = None,
 ) -> RunState:
     """A run that has not begun.
 
+    prompt: what the user asks; or the whole list of messages to begin with.
     run_id: must be new to the provider too: the idempotency keys are made from it.
     """
-    messages = [{"role": "system", "content": system}] if system is not None else []
-    messages.append({"role": "user", "content": prompt})
-    return RunState(run_id or f"run-{uuid.uuid4().hex[:12]}", model, messages)
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    told = [] if system is None else [{"role": "system", "content": system}]
+    return RunState(run_id or f"run-{uuid.uuid4().hex[:12]}", model, [*told, *asked])
 
 
 def pending(state: RunState) -> list[ToolCall]:

@@ -61,14 +61,12 @@ class RunStore:
     def save(self, state: RunState) -> None:
         """Replace the file of a run. StateError if it is not the one that `state`
         was loaded from: nothing is overwritten that somebody has not seen."""
-        path = self.path(state.run_id)
         self.check(state)
+        fresh = f"{self.folder}/.{state.run_id}.tmp"
         state.revision += 1
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_name(f".{state.run_id}.tmp")
-            fresh.write_bytes(state.to_json().encode())
-            os.replace(fresh, path)
+            write_file(fresh, state.to_json().encode())
+            os.replace(fresh, self.path(state.run_id))
         except BaseException:
             state.revision -= 1
             raise
@@ -77,7 +75,7 @@ class RunStore:
         """Raise StateError unless `state` is what the file says, or there is none."""
         path = self.path(state.run_id)
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", buffering=0) as file:
                 head = HEAD.match(file.read(512))
         except FileNotFoundError:
             return
@@ -106,17 +104,30 @@ class RunStore:
             try:
                 _lock(file)
             except OSError:
+                holder = ""
                 with suppress(OSError):  # Windows does not let others read it
                     holder = os.read(file, 20).decode(errors="replace")
                 raise StateError(
                     f"run {run_id} is being worked on by process {holder or '?'}:"
                     " wait until it is done, or stop it first"
                 ) from None
-            os.truncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
+            os.ftruncate(file, 0)
+            os.write(file, str(os.getpid()).encode())
             yield
         finally:
             os.close(file)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """A new file with this content, in a folder that may not be there yet."""
+    try:
+        file = open(path, "wb", buffering=0)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = open(path, "wb", buffering=0)
+    with file:
+        if file.write(data) != len(data):
+            raise OSError(f"{path}: the disk is full")
 
 
 def _foreign(path: Path, run_id: str) -> StateError:
@@ -132,6 +143,7 @@ if os.name == "nt":
     def _lock(file: int) -> None:
         os.lseek(file, 100, os.SEEK_SET)  # not the bytes with the holder's number
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        os.lseek(file, 0, os.SEEK_SET)
 
 else:
     import fcntl

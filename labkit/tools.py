@@ -1,10 +1,9 @@
 """Tools: what the model may ask for, and how its asking is read (chapter 23).
 
-    async def read_file(args, context):
-        ...
+async def noon(args, context):
+    return "12:00"
 
-    Tool("read_file", "Read one file.", {"type": "object", ...}, read_file,
-         read_only=True)
+Tool("noon", "When is noon?", NO_PARAMETERS, noon, read_only=True)
 """
 
 import json
@@ -122,6 +121,7 @@ def read_arguments(text: str, tool: Tool) -> dict[str, Any]:
     """
     try:
         arguments = parse_object(text) if text.strip() else {}
+        writable(arguments)
     except ValueError as error:
         raise ValueError(
             f"the arguments of {tool.name} must be one JSON object; this is {error}."
@@ -130,6 +130,15 @@ def read_arguments(text: str, tool: Tool) -> dict[str, Any]:
     if faults := list(_faults(arguments, tool.parameters)):
         raise ValueError(f"{tool.name}: {', '.join(faults)}. {how_to_call(tool)}")
     return arguments
+
+
+def writable(arguments: dict[str, Any]) -> None:
+    """ValueError for what could be read but not be written into a state: 1e999 is
+    read as infinity, which is no JSON, and nesting may be too deep by a few levels."""
+    try:
+        json.dumps([[[[[[[[arguments]]]]]]]], allow_nan=False)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _faults(arguments: dict[str, Any], schema: dict[str, Any]) -> Iterable[str]:

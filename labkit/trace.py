@@ -6,6 +6,8 @@ is about a call, the call's id: a run over three processes and two days is one q
 
 Lines are appended, each with a single write. A process that dies in the middle leaves
 a torn last line; the next one closes it first, so that it costs one line and not two.
+An event is told before it is saved: what is done again after a crash is told twice,
+with the same turn or call id.
 """
 
 import json
@@ -21,7 +23,10 @@ KINDS = (
     "run_stopped",
 )  # fmt: skip
 
-WHOLE = ["turn", "turns", "prompt_tokens", "completion_tokens", "total_tokens"]
+WHOLE = [
+    "turn", "turns", "tool_runs", "ms",
+    "prompt_tokens", "completion_tokens", "total_tokens",
+]  # fmt: skip
 
 
 class MemoryTrace:

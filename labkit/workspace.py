@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import tempfile
 import time
+import weakref
 from pathlib import Path
 
 from labkit.tools import NO_PARAMETERS, PermanentToolError, Tool, ToolContext, ToolError
@@ -37,21 +38,20 @@ class Workspace:
     """The three files, in a scratch copy of their own, and the tools over them.
 
     No path leads out of it: not `..`, not an absolute one, not a link. `log` holds
-    the calls that ran, `deleted` the paths of the deletions among them.
+    the calls that ran, `deleted` the paths of the deletions among them. The copy goes
+    with `close()`, or with the object.
     """
 
     def __init__(self, log: list[str] | None = None):
-        self._scratch = tempfile.TemporaryDirectory(prefix="labkit-")
-        self.root = Path(self._scratch.name).resolve() / "files"
+        scratch = Path(tempfile.mkdtemp(prefix="labkit-")).resolve()
+        self.close = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self.root = scratch / "files"
         shutil.copytree(FILES, self.root)
         self.log = [] if log is None else log
 
     @property
     def deleted(self) -> list[str]:
         return [each[12:] for each in self.log if each.startswith("delete_file:")]
-
-    def close(self) -> None:
-        self._scratch.cleanup()
 
     def __enter__(self) -> "Workspace":
         return self

@@ -8,10 +8,9 @@ import signal
 import sys
 import threading
 
-from mock.hostile import HOSTILE
+from mock.kinds import KINDS
 from mock.plan import LEAVE
 from mock.provider import Provider, Settings
-from mock.scripted import SCRIPTED
 from mock.sockets import HOST, SocketDoor
 from mock.tokens import VocabularyError, encoding
 
@@ -55,14 +54,9 @@ def seconds(text: str) -> str:
     return str(whole(0, 86_400)(text))  # a header's value
 
 
-# kind -> (model, usual settings, what it is)
-KINDS = {
-    "hostile": (HOSTILE, Settings(), "the provider of chapter 14: one sentence"),
-    "scripted": (
-        SCRIPTED,
-        Settings(capacity=None, delay_ms=0),
-        "the provider of chapter 23: the model's name is the scenario",
-    ),
+ABOUT = {
+    "hostile": "the provider of chapter 14: one sentence",
+    "scripted": "the provider of chapter 23: the model's name is the scenario",
 }
 
 # One option for each field of Settings
@@ -88,7 +82,8 @@ def arguments(argv=None) -> argparse.Namespace:
         epilog=f'try: curl -N "http://{HOST}:{PORT}/v1/chat?max_tokens=3"',
     )
     kinds = parser.add_subparsers(dest="kind", required=True)
-    for kind, (_, usual, said) in KINDS.items():
+    for kind, (_, usual) in KINDS.items():
+        said = ABOUT[kind]
         add_options(kinds.add_parser(kind, help=said, description=said), usual)
     return parser.parse_args(argv)
 
@@ -122,7 +117,7 @@ async def listen(asked: argparse.Namespace) -> SocketDoor:
     except VocabularyError as error:
         raise NoStart(str(error)) from None
     settings = Settings(**{name: getattr(asked, name) for name in OPTIONS})
-    model, *_ = KINDS[asked.kind]
+    model, _ = KINDS[asked.kind]
     door = SocketDoor(Provider(settings, model, asked.seed))
     try:
         await door.open(asked.port)

@@ -116,9 +116,9 @@ def slow(turn: int, told: str) -> Answer:
 
 
 def pair(turn: int, told: str) -> Answer:
-    """Two calls in one turn: a read and a write."""
+    """Two calls in one turn: a write and a read."""
     if turn == 0:
-        both = call("c1", "read_file", READ), call("c2", "delete_file", DELETE)
+        both = call("c1", "delete_file", DELETE), call("c2", "read_file", READ)
         return asks(*both)
     return says(DECLINED if "declined" in told else DELETED)
 

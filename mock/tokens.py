@@ -81,6 +81,16 @@ def count_completion(message: dict) -> int:
     return count((message.get("content") or "") + compact(calls))
 
 
+def count_cached(body: dict) -> int:
+    """Prompt tokens that a provider with a prompt cache has seen before: those of the
+    request that led to the last assistant message; 0 before there is one."""
+    messages = body["messages"]
+    for at in range(len(messages) - 1, 0, -1):
+        if messages[at]["role"] == "assistant":
+            return count_prompt(body | {"messages": messages[:at]})
+    return 0
+
+
 def usage(body: dict, message: dict) -> dict:
     """The `usage` object of a reply."""
     prompt, completion = count_prompt(body), count_completion(message)
@@ -88,4 +98,5 @@ def usage(body: dict, message: dict) -> dict:
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": count_cached(body)},
     }

@@ -11,7 +11,7 @@ from labkit import figures
 from labkit.experiments import herd_tables, lanes, waiting
 from labkit.experiments.contention import contention
 from labkit.experiments.herd import herd
-from labkit.plots import film, notes, retries
+from labkit.plots import film, laboratory, notes, retries
 from labkit.plots import herd as herds
 from labkit.plots import waiting as waits
 
@@ -149,7 +149,7 @@ def test_floor_rules_differ_in_more_than_colour():
 
 
 def test_strategies_differ_in_more_than_colour():
-    fig = retries.contention(contention((5, 10), seeds=2), guess_calls=30)
+    fig = laboratory.contention(contention((5, 10), seeds=2), guess_calls=30)
     labelled(fig)
     lines = fig.axes[1].lines
     assert len(lines) == 5

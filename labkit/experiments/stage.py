@@ -16,6 +16,7 @@ from labkit.http import httpx
 from labkit.limits import Limits
 from labkit.retry import Retry
 from labkit.server import start_server
+from mock.kinds import KINDS
 from mock.memory import MemoryTransport
 from mock.provider import Provider, Settings
 
@@ -62,26 +63,36 @@ class Stage:
         return self.stats()
 
 
-def perform(clock: str, coro_fn, settings: Settings = Settings(), latency_s=None, **kw):
+def perform(
+    clock: str,
+    coro_fn,
+    settings: Settings | None = None,
+    latency_s: Callable[[], float] | None = None,
+    kind: str = "hostile",
+    seed: int = 0,
+    **kw,
+):
     """Run `coro_fn(stage, **kw)` against a new provider, on the clock named.
 
-    `latency_s` draws the one-way latency of a message, in seconds; on the real
-    clock the loopback has its own.
+    kind: "hostile" or "scripted". settings: None for its usual ones. seed: of its
+    chance. `latency_s` draws the one-way latency of a message, in seconds; on the
+    real clock the loopback has its own.
     """
     if clock not in CLOCKS:
         raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
     build = _in_memory if clock == "virtual" else _on_sockets
 
     async def body():
-        async with build(settings, latency_s) as stage:
+        async with build(kind, settings, seed, latency_s) as stage:
             return await coro_fn(stage, **kw)
 
     return CLOCKS[clock](body)
 
 
 @asynccontextmanager
-async def _in_memory(settings: Settings, latency_s):
-    provider = Provider(settings)
+async def _in_memory(kind: str, settings: Settings | None, seed: int, latency_s):
+    model, usual = KINDS[kind]
+    provider = Provider(settings or usual, model, seed)
     draw = {} if latency_s is None else {"latency_s": latency_s}
     transport = MemoryTransport(provider, **draw)
     yield Stage(
@@ -92,13 +103,13 @@ async def _in_memory(settings: Settings, latency_s):
 
 
 @asynccontextmanager
-async def _on_sockets(settings: Settings, latency_s):
-    usual = Settings()
+async def _on_sockets(kind: str, settings: Settings | None, seed: int, latency_s):
+    _, usual = KINDS[kind]
     changed = {
         name: "none" if value is None else value
-        for name, value in asdict(settings).items()
+        for name, value in asdict(settings or usual).items()
         if value != getattr(usual, name)
     }
-    with start_server("hostile", **changed) as server:
+    with start_server(kind, seed=seed, **changed) as server:
         root = server.url.removesuffix("/v1")
         yield Stage(root, None, server.stats, server.journal)

@@ -62,7 +62,7 @@ def herd(
         say_total(dots, rows)
         arrival_bars(bars, rows, window_s, capacity)
     axes[2].legend(loc="upper right", markerscale=1.8, bbox_to_anchor=(1, 0.75))
-    mark_guess(axes[0], guess_s, at=0.55)
+    mark_guess(axes[0], guess_s, at=0.36)
     time_axis(axes[3], max(naive.answered_s.max(), jitter.answered_s.max()), until_s)
     clock_note(axes[3], note)
     return fig

@@ -1,6 +1,5 @@
-"""What retries come to: walls, gates, Retry-After, and backoff in the laboratory."""
+"""What retries come to: walls, gates, and Retry-After."""
 
-import math
 from collections import Counter
 
 import pandas as pd
@@ -12,7 +11,6 @@ from labkit.plots.style import (
     BLUE,
     FAINT,
     GREY,
-    ORANGE,
     SKY,
     VERMILION,
     bar_labels,
@@ -211,43 +209,4 @@ def retry_after_herd(
         grid[0, 1].set_ylim(-1.1, 2.6)
     mark_guess(grid[0, 1], guess_s, label="guess", at=0.14)
     clock_note(grid[0, 0], note)
-    return fig
-
-
-def contention(
-    table: pd.DataFrame, guess_calls: float | None = None, note: str = "simulated"
-) -> Figure:
-    """Calls and completion of each strategy against the number of writers.
-
-    table: from `contention.contention`. guess_calls: for the most writers.
-    """
-    fig, axes = figure(1, 2, height_in=3.5)
-    forms = {
-        "none": (GREY, "x", ":"), "exponential": (VERMILION, "s", "--"),
-        "full": (BLUE, "o", "-"), "equal": (SKY, "^", "-."),
-        "decorrelated": (ORANGE, "D", (0, (4, 1, 1, 1, 1, 1))),
-    }  # fmt: skip
-    for ax, column, label in (
-        (axes[0], "calls", "writes tried, all writers"),
-        (axes[1], "completion_ms", "until all have written (ms)"),
-    ):
-        for strategy, own in table.groupby("strategy", sort=False):
-            colour, marker, dashes = forms[strategy]
-            ax.plot(
-                own.writers, own[column], color=colour, marker=marker,
-                linestyle=dashes, label=strategy,
-            )  # fmt: skip
-        ax.set_yscale("log")
-        ax.set_xlabel("writers that contend for one row")
-        ax.set_ylabel(label)
-        ax.set_xticks(sorted(table.writers.unique()))
-        bottom = 10 ** math.floor(math.log10(table[column].min()))
-        ax.set_ylim(bottom=bottom)
-        ax.grid(axis="y")
-    most = table[table.writers == table.writers.max()].set_index("strategy")
-    axes[0].set_title(f"Fewest writes: {most.calls.idxmin()}")
-    axes[1].set_title(f"Soonest done: {most.completion_ms.idxmin()}")
-    axes[0].legend(loc="lower right")
-    mark_guess(axes[0], guess_calls, axis="y", at=0.99)
-    clock_note(axes[0], note)
     return fig

@@ -1,0 +1,150 @@
+"""One call: decided about, run, and answered in words under its id.
+
+Whatever the code decides about a call is written into the transcript, in words: an
+unknown tool, arguments that are no JSON, an exception, a refusal. A model that isn't
+told makes something up (chapter 23, "the mute rejection").
+"""
+
+import asyncio
+from typing import Any
+
+from labkit.clock import VirtualClockError
+from labkit.conditions import Exit, cancelled
+from labkit.decisions import approved, rejection, withdraw
+from labkit.execution import call_tool, progress_in
+from labkit.session import Session, now_s
+from labkit.toolcalls import ToolCall
+from labkit.toolerrors import as_words, said
+from labkit.tools import PermanentToolError, Tool, ToolContext, read_arguments
+from labkit.transcript import tool_message
+
+CANCELLED = "cancelled by the user"
+
+
+async def answer(session: Session, call: ToolCall) -> None:
+    """Answer one pending call. Raises Exit where it has to stay pending."""
+    try:
+        tool = look_up(session, call)
+        arguments = read_arguments(call.arguments, tool)
+    except ValueError as error:
+        return reply(session, call, f"Error: {error}", ok=False)
+    words = rejection(session.state, call)
+    if words is not None:
+        return reply(session, call, words, ok=False)
+    permit(session, call, tool, arguments)
+    known = session.memory.recall(tool, arguments)
+    if known is not None:
+        return reply(session, call, known, ok=True, cached=True)
+    await execute(session, call, tool, arguments)
+
+
+def look_up(session: Session, call: ToolCall) -> Tool:
+    """The tool of that name. ValueError names those that there are."""
+    if call.name not in session.by_name:
+        names = ", ".join(session.by_name) or "none"
+        raise ValueError(f"there is no tool {call.name}; the tools are: {names}")
+    return session.by_name[call.name]
+
+
+def permit(
+    session: Session, call: ToolCall, tool: Tool, arguments: dict[str, Any]
+) -> None:
+    """Raise Exit unless the call may run now: what needs a person waits for one."""
+    state = session.state
+    about = {
+        "run_id": state.run_id,
+        "call_id": call.id,
+        "tool_name": tool.name,
+        "args": arguments,
+    }
+    if call.id in state.started and not (tool.read_only or tool.takes_key):
+        # The process died while it ran. It may have had its effect or not.
+        raise Exit("interrupted", {"type": "in_doubt", **about})
+    if tool.needs_approval and not approved(state, call):
+        session.tell(
+            "approval_required",
+            tool_name=tool.name,
+            args=call.arguments,
+            call_id=call.id,
+        )
+        raise Exit("interrupted", {"type": "approval", **about})
+
+
+async def execute(
+    session: Session, call: ToolCall, tool: Tool, arguments: dict[str, Any]
+) -> None:
+    """Run the tool. What it raises is data for the model, unless nobody can mend it.
+
+    KeyboardInterrupt is not data: it goes up, after everything is saved. SystemExit
+    is: a tool that calls exit() must not take the run with it.
+    """
+    if not tool.read_only and call.id not in session.state.started:
+        session.state.started.append(call.id)
+    session.save()
+    session.tell(
+        "tool_start", tool_name=tool.name, args=call.arguments, call_id=call.id
+    )
+    began_s = now_s()
+
+    def finish(content: str, ok: bool) -> None:
+        session.state.tool_runs += 1
+        session.memory.learn(tool, arguments, content if ok else None)
+        reply(session, call, content, ok, ms=round(1000 * (now_s() - began_s)))
+
+    try:
+        content = await call_tool(tool, arguments, context(session, call, tool))
+    except (Exit, VirtualClockError):
+        raise  # the call stays pending
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        finish(CANCELLED, ok=False)
+        raise
+    except (Exception, SystemExit) as error:
+        if session.stop.is_set:
+            finish(CANCELLED, ok=False)
+            raise cancelled(session.stop.reason) from None
+        finish(as_words(error, session.tool_error), ok=False)
+        if ends_the_run(session, error):
+            raise Exit("failed", error=said(error)) from None
+    else:
+        finish(content, ok=True)
+
+
+def ends_the_run(session: Session, error: BaseException) -> bool:
+    """Is there no point in telling the model?"""
+    permanent = isinstance(error, PermanentToolError)
+    stops = permanent and session.permanent_errors_stop
+    return stops or session.tool_error == "fatal"
+
+
+def context(session: Session, call: ToolCall, tool: Tool) -> ToolContext:
+    """What the tool is told about its call."""
+
+    def report(label: str) -> None:
+        session.tell("tool_progress", tool_name=tool.name, label=label, call_id=call.id)
+        if session.on_progress:
+            session.on_progress(label)
+
+    run_id = session.state.run_id
+    return ToolContext(
+        call_id=call.id,
+        run_id=run_id,
+        idempotency_key=f"{run_id}-call-{call.id}",
+        stop=session.stop.child(),  # a timeout sets it, without stopping the run
+        progress=progress_in(asyncio.get_running_loop(), report),
+        host=session,
+    )
+
+
+def reply(
+    session: Session, call: ToolCall, content: str, ok: bool, ms: int = 0, **more
+) -> None:
+    """Put the answer into the transcript. What was decided about the call is used
+    up with it: an approval acts once."""
+    state = session.state
+    withdraw(state, call)
+    if call.id in state.started:
+        state.started.remove(call.id)
+    state.messages.append(tool_message(call, content))
+    session.tell(
+        "tool_result", tool_name=call.name, ms=ms, ok=ok, call_id=call.id, **more
+    )
