@@ -26,14 +26,15 @@ def compare(keys: Sequence[str], result: dict, theirs: list[dict]) -> pd.DataFra
     seed shows only its summaries.
     """
     rows = [row for row in result["rows"] if row.get("summary", "") is not None]
-    if not theirs:
+    if not (theirs and rows):
         return _shape_kept(rows)
     lines = []
     for row in rows:
         name = {key: row[key] for key in keys if key != "seed"}
         chapters, real = _find(theirs, name), _find(result.get("real_rows", []), name)
         for column in row:
-            if column in (*keys, *ABOUT, "seed"):
+            both = chapters.get(column), row[column]
+            if column in (*keys, *ABOUT, "seed") or not any(map(_shown, both)):
                 continue
             line = {
                 "row": ", ".join(_shown(part) for part in name.values()),
@@ -49,7 +50,8 @@ def compare(keys: Sequence[str], result: dict, theirs: list[dict]) -> pd.DataFra
 
 def notes(result: dict) -> list[str]:
     """What the verdicts leave open: why a row differs, or was skipped."""
-    return [
+    skipped = result.get("skipped")
+    return [f"skipped: {skipped}"] * bool(skipped) + [
         f"{row['verdict']}: {row['reason']}"
         for row in result["rows"]
         if row["verdict"] in ("differs", "skipped")
@@ -75,7 +77,9 @@ def _value(cell):
 def _shown(value) -> str:
     if value is None:
         return ""
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.6f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if type(value) is int else str(value)
 
 
 def _once_a_row(lines: pd.DataFrame) -> pd.DataFrame:

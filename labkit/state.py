@@ -97,7 +97,7 @@ class RunState:
 
     def to_json(self) -> str:
         """The whole run, as one line of ASCII."""
-        return json.dumps(as_dict(self), allow_nan=False, separators=(",", ":"))
+        return encode(as_dict(self))
 
     @classmethod
     def from_json(cls, text: str, path: str | None = None) -> "RunState":
@@ -135,6 +135,10 @@ def pending(state: RunState) -> list[ToolCall]:
     return pending_calls(state.messages)
 
 
+# Made once: json.dumps would make it anew for each call.
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 def as_dict(state: RunState) -> dict[str, Any]:
     """What goes into the file. The name and the revision first: see RunStore.save."""
     head = {"version": VERSION, "run_id": state.run_id, "revision": state.revision}
@@ -154,7 +158,7 @@ def from_dict(found: dict[str, Any]) -> RunState:
             f"it has version {version}, and this labkit reads up to {VERSION}: update"
             " labkit"
         )
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise ValueError(f"it is no state of a run: its version is {version!r}")
     if found.keys() != KINDS.keys():
         wrong = ", ".join(sorted(found.keys() ^ KINDS.keys()))

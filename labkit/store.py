@@ -12,10 +12,11 @@ import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from labkit.state import RunState, StateError
+from labkit.state import VERSION, RunState, StateError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-HEAD = re.compile(rb'\{"version":\d+,"run_id":("[^"]*"),"revision":(\d+)[,}]')
+BINARY = getattr(os, "O_BINARY", 0)  # Windows alone has another way
+HEAD = re.compile(rb'\{"version":%d,"run_id":("[^"]*"),"revision":(\d+)[,}]' % VERSION)
 
 
 class RunStore:
@@ -26,11 +27,7 @@ class RunStore:
 
     def path(self, run_id: str) -> Path:
         """Where a run is kept. StateError for an id that is no plain name."""
-        if not NAME.fullmatch(run_id):
-            raise StateError(
-                f"run_id is {run_id!r}: use letters, digits, dot, hyphen, underscore,"
-                " and begin with a letter or digit"
-            )
+        check_name(run_id)
         return self.folder / f"{run_id}.json"
 
     def list(self) -> list[str]:
@@ -62,23 +59,24 @@ class RunStore:
         """Replace the file of a run. StateError if it is not the one that `state`
         was loaded from: nothing is overwritten that somebody has not seen."""
         self.check(state)
-        fresh = f"{self.folder}/.{state.run_id}.tmp"
+        folder = str(self.folder)
+        fresh = f"{folder}/.{state.run_id}.tmp"
         state.revision += 1
         try:
             write_file(fresh, state.to_json().encode())
-            os.replace(fresh, self.path(state.run_id))
+            os.replace(fresh, f"{folder}/{state.run_id}.json")
         except BaseException:
             state.revision -= 1
             raise
 
     def check(self, state: RunState) -> None:
         """Raise StateError unless `state` is what the file says, or there is none."""
-        path = self.path(state.run_id)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                head = HEAD.match(file.read(512))
-        except FileNotFoundError:
+        check_name(state.run_id)
+        start = read_start(f"{self.folder}/{state.run_id}.json")
+        if start is None:
             return
+        path = self.path(state.run_id)
+        head = HEAD.match(start)
         if not head:
             self.load(state.run_id)  # says what is wrong with it
             raise StateError(f"{path}: not written by labkit", path=str(path))
@@ -118,16 +116,43 @@ class RunStore:
             os.close(file)
 
 
+def check_name(run_id: str) -> None:
+    """StateError for an id that is no plain name, such as a path."""
+    if not NAME.fullmatch(run_id):
+        raise StateError(
+            f"run_id is {run_id!r}: use letters, digits, dot, hyphen, underscore,"
+            " and begin with a letter or digit"
+        )
+
+
+# The two below run before each effect, so they do without the comfort of `open`.
+
+
+def read_start(path: str) -> bytes | None:
+    """The first bytes of a file; None if there is no such file."""
+    try:
+        file = os.open(path, os.O_RDONLY | BINARY)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(file, 512)
+    finally:
+        os.close(file)
+
+
 def write_file(path: str, data: bytes) -> None:
     """A new file with this content, in a folder that may not be there yet."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
     try:
-        file = open(path, "wb", buffering=0)
+        file = os.open(path, flags, 0o666)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = open(path, "wb", buffering=0)
-    with file:
-        if file.write(data) != len(data):
-            raise OSError(f"{path}: the disk is full")
+        file = os.open(path, flags, 0o666)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
 
 
 def _foreign(path: Path, run_id: str) -> StateError:

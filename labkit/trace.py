@@ -29,6 +29,10 @@ WHOLE = [
 ]  # fmt: skip
 
 
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 class MemoryTrace:
     """The same events, kept as dicts in `events`."""
 
@@ -54,14 +58,14 @@ class Trace(MemoryTrace):
     def __init__(self, path: str | os.PathLike):
         super().__init__()
         self.path = Path(path)
+        self._name = str(path)
         self._looked = False
 
     def _keep(self, event: dict[str, Any]) -> None:
         # All but ASCII is escaped: no text of a tool can end a line or forge one.
-        line = json.dumps(event, allow_nan=False, separators=(",", ":")).encode()
+        line = encode(event).encode()
         torn = not self._looked and _is_torn(self.path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        file = os.open(self.path, flags, 0o666)
+        file = os.open(self._name, APPEND, 0o666)
         try:
             os.write(file, b"\n" * torn + line + b"\n")
         finally:

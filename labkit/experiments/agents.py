@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from labkit.experiments.stage import Stage
 from labkit.harness import RunLimits, RunState, new_run, run
+from labkit.retry import Retry
 from labkit.toolcalls import ToolCall
 from labkit.trace import MemoryTrace
 from labkit.workspace import SYSTEM, TASK, Workspace
@@ -30,14 +31,15 @@ def begin(scenario: str, run_id: str | None = None) -> RunState:
 async def play(stage: Stage, scenario: str, **options) -> Ended:
     """Run a scenario to where it stops, in a workspace of its own.
 
-    options: those of `labkit.harness.run`; also `state` to go on with, `tools` in
-    place of the workspace's, and `workspace`.
+    options: those of `labkit.harness.run`; also `state` to go on with, `workspace`,
+    `tools` in place of the workspace's, and `retry`, the client's policy.
     """
+    retry = options.pop("retry", Retry())
     state = options.pop("state", None) or begin(scenario)
     trace = options.pop("trace", None) or MemoryTrace()
     workspace = options.pop("workspace", None) or Workspace()
     tools = options.pop("tools", None) or workspace.tools()
-    async with stage.client() as client:
+    async with stage.client(retry=retry) as client:
         await run(state, tools, client, trace=trace, **options)
     return Ended(state, workspace, trace)
 

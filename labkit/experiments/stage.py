@@ -34,13 +34,17 @@ class Stage:
         self, root: str, transport, stats: Callable[[], dict],
         journal: Callable[[], list[dict]],
     ):  # fmt: skip
-        self._root, self._transport = root, transport
+        self._root, self.transport = root, transport
         self.stats, self.journal = stats, journal
 
     @property
     def virtual(self) -> bool:
         """Does waiting cost nothing here?"""
-        return self._transport is not None
+        return self.transport is not None
+
+    def time(self) -> float:
+        """Seconds on the running clock."""
+        return asyncio.get_running_loop().time()
 
     def url(self, fault: str = "") -> str:
         """The base URL, with a fault in its path: `url("401")`, `url("cut=5")`."""
@@ -48,12 +52,12 @@ class Stage:
 
     def client(self, fault: str = "", **options) -> ChatClient:
         """A client with a connection pool of its own."""
-        return ChatClient(self.url(fault), transport=self._transport, **options)
+        return ChatClient(self.url(fault), transport=self.transport, **options)
 
     def http(self, **options) -> httpx.AsyncClient:
         """A bare httpx client: no retries, no rules."""
         return httpx.AsyncClient(
-            transport=self._transport, trust_env=False, verify=False, **options
+            transport=self.transport, trust_env=False, verify=False, **options
         )
 
     async def settled(self) -> dict:
