@@ -24,7 +24,6 @@ from labkit.pricing import Price
 from labkit.state import RunState, StateError
 from labkit.tools import PermanentToolError, ToolError
 from labkit.trace import MemoryTrace
-from labkit.usage import Usage
 from labkit.workspace import Workspace, opening
 from mock.memory import MemoryTransport
 from mock.provider import Provider, Settings
@@ -34,8 +33,8 @@ from tests.players import PATH, Counted, Player, answers, calls, says
 LOOK = calls(("c1", "look", ""))
 
 
-def endless(usage=Usage(100, 10, 110)):
-    return [calls((f"c{n}", "look", "{}"), usage=usage) for n in range(200)]
+def endless(turns=200):
+    return [calls((f"c{n}", "look", "{}")) for n in range(turns)]
 
 
 def play(player, *tools, state=None, **options) -> RunState:
@@ -210,8 +209,9 @@ def test_what_becomes_of_an_exception(policy, said):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), KeyError("no"), SystemExit("no"), RecursionError("no"),
-              StopIteration("no"), ExceptionGroup("no", [ValueError()]), TimeoutError("no")],
+    "error",
+    [ValueError(), KeyError("no"), SystemExit(1), RecursionError(), StopIteration(),
+     ExceptionGroup("no", [ValueError()]), TimeoutError(), StateError("no")],
 )  # fmt: skip
 def test_any_exception_is_words(error):
     state = play(Player(LOOK, "ok"), Counted(result=error))
@@ -315,10 +315,9 @@ def test_no_progress_and_context_size_and_one_s_own():
 
 
 def test_dedupe_saves_the_tool_and_not_the_turn():
-    twice = [calls((f"c{n}", "look", "{}")) for n in range(2)]
     plain, saved = Counted(read_only=True), Counted(read_only=True)
-    a = play(Player(*twice, "ok"), plain)
-    b = play(Player(*twice, "ok"), saved, dedupe=True)
+    a = play(Player(*endless(2), "ok"), plain)
+    b = play(Player(*endless(2), "ok"), saved, dedupe=True)
     assert (len(plain.ran), len(saved.ran)) == (2, 1)
     assert a.cost == b.cost and answers(a) == answers(b) == {"c0": "ok", "c1": "ok"}
 
@@ -336,7 +335,7 @@ def test_dedupe_saves_the_tool_and_not_the_turn():
 def test_what_dedupe_may_answer(flags, mode, runs):
     look = Counted(**flags)
     play(
-        Player(*[calls((f"c{n}", "look", "")) for n in range(2)], "ok"),
+        Player(*endless(2), "ok"),
         look,
         dedupe=mode,
     )
@@ -352,7 +351,7 @@ def test_dedupe_forgets_after_a_write_and_never_keeps_an_error():
     assert len(look.ran) == 2  # a write that failed may have written all the same
     bad = Counted(result=ToolError("busy"), read_only=True)
     play(
-        Player(*[calls((f"c{n}", "look", "")) for n in range(2)], "ok"),
+        Player(*endless(2), "ok"),
         bad,
         dedupe=True,
     )
