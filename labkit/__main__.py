@@ -1,9 +1,9 @@
 """`python -m labkit COMMAND`.
 
 A command is a module with `add_arguments(parser)` and `main(args) -> int` (the exit
-status), and a line in COMMANDS; or an object with these two, in a module that has
-several. Only the command that was asked for is imported, so
-`doctor` answers at once, and where pandas is missing.
+status), and a line in COMMANDS; or an object with these two, in a module of several
+("module:OBJECT"). Only the command that was asked for is imported, so `doctor` answers
+at once, and where pandas is missing.
 """
 
 import argparse
@@ -11,12 +11,12 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-# name -> (module, one line of help)
+# name -> (module or module:OBJECT, one line of help)
 COMMANDS = {
     "doctor": ("labkit.doctor", "what is missing on this machine, and what mends it"),
     "notebooks": ("labkit.notebooks", "run every notebook and refresh its outputs"),
     "tables": ("labkit.tables", "the chapters' tables, computed, beside those printed"),
-    "bench": ("labkit.bench", "how fast the package is, measured here and now"),
+    "bench": ("labkit.bench.command", "how fast the package is, measured here and now"),
     "run": ("labkit.runs:START", "begin a run, until it is done or stops"),
     "resume": ("labkit.runs:RESUME", "go on with a run, with higher caps or the same"),
     "approve": ("labkit.runs:APPROVE", "allow the call that a run waits for"),
@@ -25,6 +25,13 @@ COMMANDS = {
     "trace": ("labkit.runs:TRACE", "what a run did, line by line"),
     "readme": ("labkit.readme", "the README's figures, made anew from the results"),
 }
+
+
+def find(place: str):
+    """What stands at a place of COMMANDS, imported."""
+    module_name, _, name = place.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, name) if name else module
 
 
 def usage() -> argparse.ArgumentParser:
@@ -43,15 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns its exit status; bad usage exits 2, as argparse does."""
     argv = sys.argv[1:] if argv is None else list(argv)
     chosen = usage().parse_args(argv[:1]).command
-    module_name, said = COMMANDS[chosen]
-    module_name, _, part = module_name.partition(":")
-    module = importlib.import_module(module_name)
-    module = getattr(module, part) if part else module
+    place, said = COMMANDS[chosen]
+    command = find(place)
     parser = argparse.ArgumentParser(
         prog=f"python -m labkit {chosen}", description=said
     )
-    module.add_arguments(parser)
-    return module.main(parser.parse_args(argv[1:]))
+    command.add_arguments(parser)
+    return command.main(parser.parse_args(argv[1:]))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ async def answer(session: Session, call: ToolCall) -> None:
         tool = look_up(session, call)
         arguments = read_arguments(call.arguments, tool)
     except ValueError as error:
+        if call.id in session.state.started:  # by a catalogue that had this tool
+            raise Exit("interrupted", in_doubt(session, call, {})) from None
         return reply(session, call, f"Error: {error}", ok=False)
     words = rejection(session.state, call)
     if words is not None:
@@ -51,15 +53,8 @@ def permit(
 ) -> None:
     """Raise Exit unless the call may run now: what needs a person waits for one."""
     state = session.state
-    about = {
-        "run_id": state.run_id,
-        "call_id": call.id,
-        "tool_name": tool.name,
-        "args": arguments,
-    }
     if call.id in state.started and not (tool.read_only or tool.takes_key):
-        # The process died while it ran. It may have had its effect or not.
-        raise Exit("interrupted", {"type": "in_doubt", **about})
+        raise Exit("interrupted", in_doubt(session, call, arguments))
     if tool.needs_approval and not approved(state, call):
         session.tell(
             "approval_required",
@@ -67,7 +62,23 @@ def permit(
             args=call.arguments,
             call_id=call.id,
         )
+        about = named(session, call, arguments)
         raise Exit("interrupted", {"type": "approval", **about})
+
+
+def in_doubt(session: Session, call: ToolCall, arguments: dict[str, Any]) -> dict:
+    """The process died while this write ran: it may have had its effect or not."""
+    return {"type": "in_doubt", **named(session, call, arguments)}
+
+
+def named(session: Session, call: ToolCall, arguments: dict[str, Any]) -> dict:
+    """Which call an interruption is about: all that a person needs to decide."""
+    return {
+        "run_id": session.state.run_id,
+        "call_id": call.id,
+        "tool_name": call.name,
+        "args": arguments,
+    }
 
 
 async def execute(

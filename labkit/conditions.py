@@ -25,7 +25,8 @@ from labkit.transcript import calls_of
 class Exit(Exception):
     """The run leaves the loop: with this status, for this reason, and for now.
 
-    Raised by a tool, it stops the run with the call still pending.
+    Raised by a tool, it stops the run with the call still pending, to be run again:
+    fit for a read, or for a tool that takes its key (else the resume is in doubt).
     """
 
     def __init__(

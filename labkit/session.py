@@ -75,7 +75,6 @@ class Session:
         state, about = self.state, exit.interruption or {}
         state.status, state.interruption = exit.status, exit.interruption
         state.error = exit.error
-        self.save()
         detail = about.get("reason") or about.get("name") or exit.error
         self.tell(
             "run_stopped",
@@ -86,6 +85,7 @@ class Session:
             cost_usd=dollars(state.cost),
             **({"detail": detail} if detail else {}),
         )
+        self.save()  # after it was told: a kill between the two tells it twice
 
     @property
     def budget_left_usd(self) -> Decimal | None:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from labkit import doctor
-from labkit.__main__ import COMMANDS
+from labkit.__main__ import COMMANDS, find
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -178,9 +178,9 @@ def test_the_vocabulary_is_the_published_one_and_git_leaves_it_alone():
 
 
 def test_every_command_of_labkit_can_be_run():
-    for name, (module_name, said) in COMMANDS.items():
-        module = import_module(module_name)
-        assert callable(module.add_arguments) and callable(module.main), name
+    for name, (place, said) in COMMANDS.items():
+        command = find(place)
+        assert callable(command.add_arguments) and callable(command.main), name
         assert said and "\n" not in said
 
 

@@ -110,11 +110,9 @@ def arrival_bars(
     middle_s = (counted.from_s + window_s / 2).where(counted.from_s > 0, 0.0)
     ax.vlines(middle_s, 0.7, counted.requests, color=GREY, linewidth=1.8)
     ax.axhline(capacity, color=BLUE, linestyle="--", linewidth=1.2)
-    ax.annotate(
+    ax.annotate(  # beside the axes: within them it would hide the last bars
         f"capacity {capacity}", (1, capacity), xycoords=("axes fraction", "data"),
-        xytext=(0, 2), textcoords="offset points", ha="right", va="bottom",
-        color=BLUE, fontsize=9, zorder=5,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.9},
+        xytext=(3, 0), textcoords="offset points", va="center", color=BLUE, fontsize=9,
     )  # fmt: skip
     # Counted by factors: with 100 at the top, 3 would lie on the bottom line.
     ax.set_yscale("log")

@@ -159,9 +159,11 @@ def retry_after(table: pd.DataFrame, note: str = "virtual clock") -> Figure:
         color="black", label="draw: the client's own jitter",
     )  # fmt: skip
     for wait in waits.itertuples():
+        drawn = wait.draw_ms >= wait.slept_ms  # a diamond lies on the end of this bar
         ax.annotate(
             f"{number(round(wait.slept_ms))} ms", (wait.attempt, wait.slept_ms),
-            xytext=(0, 5), textcoords="offset points", ha="center", fontsize=9.5,
+            xytext=(0, 8 if drawn else 5), textcoords="offset points", ha="center",
+            fontsize=9.5,
         )  # fmt: skip
     last = table.iloc[-1]
     ax.annotate(

@@ -64,7 +64,8 @@ def _draw_lane(ax, y: float, frame: pd.DataFrame) -> None:
         ax.annotate(
             piece.text.strip(), (piece.t_ms, y + (0.19 if up else -0.19)),
             xytext=(0, 1 if up else -1), textcoords="offset points",
-            ha="center", va="bottom" if up else "top", fontsize=9,
+            ha="center", va="bottom" if up else "top", fontsize=9, zorder=6,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
         )  # fmt: skip
     mark, words = ENDS[end.ended]
     ax.plot(end.t_ms, y, linestyle="none", clip_on=False, zorder=5, **mark)

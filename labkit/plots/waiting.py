@@ -172,7 +172,7 @@ def deadline(
     ax.set_title("Left alone, hardly any client gives up in time for a person")
     mark_guess(ax, guess_s)
     told = "solid: fired, virtual clock; dotted: the library's default, as read from it"
-    clock_note(ax, f"{told}; hatched: it has none. {note}".strip())
+    clock_note(ax, "; ".join(filter(None, [told, "hatched: it has none", note])))
     return fig
 
 
@@ -202,6 +202,8 @@ def abandon(
     ax.set(xlabel="what the client does after three tokens", ylabel="tokens")
     ax.set_title("Only a closed stream stops the meter")
     ax.legend(loc="upper left", ncols=3)
-    mark_guess(ax, guess, axis="y")
+    if guess is not None:  # its words stand beside the bars
+        ax.set_xlim(-0.5, len(table) - 0.05)
+    mark_guess(ax, guess, axis="y", at=0.995)
     clock_note(ax, note)
     return fig

@@ -1,65 +1,23 @@
-"""`python -m labkit bench`: how fast the package is, measured here and now.
+"""The client, its reader and the sockets door, against what they cost."""
 
-Times depend on the machine, so they are no part of the tests. The README quotes them
-in a block that `--write` makes anew.
-"""
-
-import argparse
 import asyncio
 import json
-import os
-import platform
 import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
+from labkit.bench.figure import Figure, best_of
 from labkit.client import ChatClient
 from labkit.experiments.herd import herd
 from labkit.experiments.herd_tables import MODEL, jitter
 from labkit.experiments.readers import body
 from labkit.http import httpx
-from labkit.readme import write_block
 from labkit.server import Server, start_server
 from labkit.sse import SSEDecoder
 from labkit.strictjson import parse_object
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured figure, and what it should be."""
-
-    what: str
-    value: str
-    goal: str
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=200, help="of the jitter table")
-    parser.add_argument("--write", action="store_true", help="into the README's block")
-
-
-def main(args: argparse.Namespace) -> int:
-    figures = []
-    for measure in (herd_cpu, refusals, first_token, reader_speed, import_time):
-        figures.append(measure())
-        print(
-            f"{figures[-1].what}: {figures[-1].value} ({figures[-1].goal})", flush=True
-        )
-    figures.append(many_seeds(args.seeds))
-    print(f"{figures[-1].what}: {figures[-1].value} ({figures[-1].goal})")
-    if args.write:
-        write_block("bench", as_markdown(figures))
-    return 0
-
-
-def best_of(runs: int, measure: Callable[[], float]) -> float:
-    """The least of several runs: what is left when nothing else was going on."""
-    return min(measure() for _ in range(runs))
 
 
 def herd_cpu() -> Figure:
@@ -218,15 +176,10 @@ def import_time(runs: int = 5) -> Figure:
     )
 
 
-def machine() -> str:
-    return (
-        f"Python {platform.python_version()} on {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} cores"
-    )
-
-
-def as_markdown(figures: list[Figure]) -> str:
-    """A table, and the machine it was measured on."""
-    rows = [f"| {f.what} | {f.value} | {f.goal} |" for f in figures]
-    head = ["| measured | value | |", "|---|---|---|"]
-    return "\n".join([*head, *rows, "", f"Measured with `make bench` on {machine()}."])
+MEASURES = [
+    lambda: [herd_cpu()],
+    lambda: [refusals()],
+    lambda: [first_token()],
+    lambda: [reader_speed()],
+    lambda: [import_time()],
+]

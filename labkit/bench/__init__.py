@@ -1,0 +1,1 @@
+"""How fast the package is, measured on the machine at hand."""
