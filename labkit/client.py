@@ -178,7 +178,7 @@ def as_list(messages: Messages) -> list[dict[str, Any]]:
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
     is_list = isinstance(messages, list | tuple)
-    if not is_list or not messages or not all(isinstance(m, dict) for m in messages):
+    if not is_list or {*map(type, messages)} != {dict}:
         raise ConfigError(
             "messages must be a str or a list of dicts, not empty", field="messages"
         )

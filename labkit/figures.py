@@ -13,10 +13,10 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit.experiments import lanes, streaming
+from labkit.experiments import lanes, lives, odds, silence, streaming
 from labkit.experiments.herd import herd
 from labkit.plots import herd as herds
-from labkit.plots import notes, retries, waiting
+from labkit.plots import notes, retries, seconds, survival, waiting
 from labkit.plots import streaming as streams
 from labkit.plots.style import save
 
@@ -113,6 +113,38 @@ def abandon(result: dict) -> Figure:
     return waiting.abandon(rows_of(result), note=TIDE)
 
 
+def resume(result: dict) -> Figure:
+    return survival.lives(lives.resumed(), notes.killed("plan"))
+
+
+def parallel(result: dict) -> Figure:
+    return survival.lives(lives.parallel(), notes.killed("pair"))
+
+
+def cancel(result: dict) -> Figure:
+    return survival.stop(rows_of(result), stop_ms=1200, note=notes.SCAN)
+
+
+def latency(result: dict) -> Figure:
+    return seconds.latency(silence.at_work(), note=notes.THREE_TURNS)
+
+
+def trace(result: dict) -> Figure:
+    return seconds.trace(rows_of(result), note=notes.TRACE)
+
+
+def flaky(result: dict) -> Figure:
+    return seconds.flaky(odds.odds(), rows_of(result), note=notes.FLAKY)
+
+
+def subagent(result: dict) -> Figure:
+    return seconds.subagent(rows_of(result), note=notes.PRICED)
+
+
+def stop_lag(result: dict) -> Figure:
+    return seconds.stop_lag(rows_of(result), note=notes.SCAN_REAL)
+
+
 FIGURES: dict[str, Callable[[dict], Figure]] = {
     "14.ttft": ttft,
     "14.reader": reader,
@@ -125,4 +157,12 @@ FIGURES: dict[str, Callable[[dict], Figure]] = {
     "14.deadline": deadline,
     "14.idempotency": idempotency,
     "14.abandon": abandon,
+    "23.resume": resume,
+    "23.parallel": parallel,
+    "23.cancel": cancel,
+    "23.stop_lag": stop_lag,
+    "23.trace": trace,
+    "23.latency": latency,
+    "23.flaky": flaky,
+    "23.subagent": subagent,
 }

@@ -146,8 +146,7 @@ class Retries:
             return ""
         room_s, name = min((budget_s, "budget_s"), (left_s, "total_s"))
         return (
-            f"the wait would be {sleep_s:.4g} s, and {room_s:.4g} s are left"
-            f" of {name}"
+            f"the wait would be {sleep_s:.4g} s, and {room_s:.4g} s are left of {name}"
         )
 
 

@@ -1,7 +1,7 @@
 """A mock provider in a process of its own, for notebooks and tests.
 
-    with start_server("hostile", capacity=3) as server:
-        client = ChatClient(server.url)
+with start_server("hostile", capacity=3) as server:
+    client = ChatClient(server.url)
 """
 
 import urllib.parse

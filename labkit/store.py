@@ -1,22 +1,28 @@
-"""Runs on disk: one file each, replaced as a whole, held by one process at a time.
+"""Runs on disk: a file each, seen before it is added to, held by one at a time.
 
-A save writes a new file beside the old one and renames it over (os.replace): whoever
-reads finds the old state or the new one, never half of one. The promise is that a
-run survives the death of its process. It is not that a run survives a power cut: for
-that the data would have to be forced to the disk (fsync), at 1 to 10 ms for each save.
+What stands in the file, and what it survives: labkit.runfile.
 """
 
 import json
 import os
 import re
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.runfile import RunFile, last_line
 from labkit.state import VERSION, RunState, StateError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-BINARY = getattr(os, "O_BINARY", 0)  # Windows alone has another way
 HEAD = re.compile(rb'\{"version":%d,"run_id":("[^"]*"),"revision":(\d+)[,}]' % VERSION)
+
+
+@dataclass
+class Held:
+    """What the holder of a run knows of its file, and need not look up again."""
+
+    file: RunFile | None = None
+    revision: int | None = None
 
 
 class RunStore:
@@ -24,6 +30,7 @@ class RunStore:
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = Path(folder)
+        self._held: dict[str, Held] = {}  # the runs that this store holds
 
     def path(self, run_id: str) -> Path:
         """Where a run is kept. StateError for an id that is no plain name."""
@@ -38,7 +45,7 @@ class RunStore:
         """A run, as it was saved last. StateError if it is not there or torn."""
         path = self.path(run_id)
         try:
-            text = path.read_bytes().decode()
+            text = last_line(path.read_bytes()).decode()
         except FileNotFoundError:
             known = ", ".join(self.list()) or "none"
             raise StateError(
@@ -56,40 +63,50 @@ class RunStore:
         return state
 
     def save(self, state: RunState) -> None:
-        """Replace the file of a run. StateError if it is not the one that `state`
-        was loaded from: nothing is overwritten that somebody has not seen."""
+        """Add the state to the file of its run. StateError if it does not follow on
+        what stands there: nothing is superseded that somebody has not seen."""
+        held = self._held.get(state.run_id)
+        if held is None:
+            with self.lock(state.run_id):
+                return self.save(state)
         self.check(state)
-        folder = str(self.folder)
-        fresh = f"{folder}/.{state.run_id}.tmp"
+        if held.file is None:
+            held.file = RunFile(self.path(state.run_id))
         state.revision += 1
         try:
-            write_file(fresh, state.to_json().encode())
-            os.replace(fresh, f"{folder}/{state.run_id}.json")
+            held.file.append(state.to_json().encode())
         except BaseException:
             state.revision -= 1
             raise
+        held.revision = state.revision
 
     def check(self, state: RunState) -> None:
         """Raise StateError unless `state` is what the file says, or there is none."""
-        check_name(state.run_id)
-        start = read_start(f"{self.folder}/{state.run_id}.json")
-        if start is None:
-            return
-        path = self.path(state.run_id)
-        head = HEAD.match(start)
-        if not head:
-            self.load(state.run_id)  # says what is wrong with it
-            raise StateError(f"{path}: not written by labkit", path=str(path))
-        run_id, revision = json.loads(head[1]), int(head[2])
-        if run_id != state.run_id:
-            raise _foreign(path, run_id)
-        if revision != state.revision:
+        path, held = self.path(state.run_id), self._held.get(state.run_id)
+        revision = held.revision if held else None
+        if revision is None:  # nobody looked yet, or somebody else may write
+            revision = self._revision(path, state.run_id)
+        if revision not in (None, state.revision):
             raise StateError(
                 f"{path} has been saved {revision} times, and this copy of the run"
                 f" {state.revision} times: load the run again, or, if this is a new"
                 " one, give it another run_id",
                 path=str(path),
             )
+
+    def _revision(self, path: Path, run_id: str) -> int | None:
+        """How often the run in a file was saved; None if there is no file."""
+        try:
+            line = last_line(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        head = HEAD.match(line)
+        if not head:
+            self.load(run_id)  # says what is wrong with it
+            raise StateError(f"{path}: not written by labkit", path=str(path))
+        if json.loads(head[1]) != run_id:
+            raise _foreign(path, json.loads(head[1]))
+        return int(head[2])
 
     @contextmanager
     def lock(self, run_id: str):
@@ -111,7 +128,13 @@ class RunStore:
                 ) from None
             os.ftruncate(file, 0)
             os.write(file, str(os.getpid()).encode())
-            yield
+            held = self._held[run_id] = Held()
+            try:
+                yield
+            finally:
+                del self._held[run_id]
+                if held.file:
+                    held.file.close()
         finally:
             os.close(file)
 
@@ -123,36 +146,6 @@ def check_name(run_id: str) -> None:
             f"run_id is {run_id!r}: use letters, digits, dot, hyphen, underscore,"
             " and begin with a letter or digit"
         )
-
-
-# The two below run before each effect, so they do without the comfort of `open`.
-
-
-def read_start(path: str) -> bytes | None:
-    """The first bytes of a file; None if there is no such file."""
-    try:
-        file = os.open(path, os.O_RDONLY | BINARY)
-    except FileNotFoundError:
-        return None
-    try:
-        return os.read(file, 512)
-    finally:
-        os.close(file)
-
-
-def write_file(path: str, data: bytes) -> None:
-    """A new file with this content, in a folder that may not be there yet."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
-    try:
-        file = os.open(path, flags, 0o666)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = os.open(path, flags, 0o666)
-    try:
-        while data:
-            data = data[os.write(file, data) :]
-    finally:
-        os.close(file)
 
 
 def _foreign(path: Path, run_id: str) -> StateError:

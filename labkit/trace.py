@@ -53,24 +53,30 @@ class MemoryTrace:
 
 
 class Trace(MemoryTrace):
-    """Appends to the file at `path`. Processes and subagents may share one."""
+    """Appends to the file at `path`, which stays open until `close()`, or until the
+    object goes. Processes and subagents may share one file."""
 
     def __init__(self, path: str | os.PathLike):
         super().__init__()
         self.path = Path(path)
-        self._name = str(path)
-        self._looked = False
+        self._file: int | None = None
 
     def _keep(self, event: dict[str, Any]) -> None:
         # All but ASCII is escaped: no text of a tool can end a line or forge one.
-        line = encode(event).encode()
-        torn = not self._looked and _is_torn(self.path)
-        file = os.open(self._name, APPEND, 0o666)
-        try:
-            os.write(file, b"\n" * torn + line + b"\n")
-        finally:
+        line = encode(event).encode() + b"\n"
+        if self._file is None:
+            line = b"\n" * _is_torn(self.path) + line
+            self._file = os.open(self.path, APPEND, 0o666)
+        os.write(self._file, line)
+
+    def close(self) -> None:
+        """Close the file; the next event opens it again."""
+        file, self._file = self._file, None
+        if file is not None:
             os.close(file)
-        self._looked = True
+
+    def __del__(self):
+        self.close()
 
     def frame(self):
         """All the events in the file, also those of earlier processes."""

@@ -79,7 +79,8 @@ def call_ids(reply: Reply, messages: list[Message], turn: int) -> list[str]:
     since it is made of the turn and the place. Otherwise an answer could go to the
     wrong call, and an approval could cover another.
     """
-    taken = {call.id for message in messages for call in calls_of(message)}
+    # A turn is only asked for when every call before it has its answer.
+    taken = {message.get("tool_call_id") for message in messages}
     ids = []
     for place, call in enumerate(reply.tool_calls):
         id, tries = call.id, 0

@@ -74,7 +74,7 @@ def test_what_cannot_be_saved_does_not_happen(tmp_path, monkeypatch):
     def full(*args):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("labkit.store.write_file", full)
+    monkeypatch.setattr("labkit.runfile.RunFile.append", full)
     with pytest.raises(OSError, match="no space"):
         play(player, look, store=store)
     assert player.asked == [] and look.ran == []

@@ -38,7 +38,8 @@ def test_what_is_saved_is_loaded(store, state):
     assert store.load("n1") == state and state.revision == 1
     store.save(state)
     assert store.load("n1").revision == 2
-    assert files(store) == {"n1.json"}
+    assert files(store) == {"n1.json", ".n1.lock"}
+    assert store.path("n1").read_text() == f"{state.to_json()}\n"
     assert store.list() == ["n1"]
 
 
@@ -115,10 +116,45 @@ def test_nothing_is_overwritten_that_was_not_seen(store, state):
 
 def test_a_save_that_fails_leaves_the_old_one(store, state, monkeypatch):
     store.save(state)
-    monkeypatch.setattr("os.replace", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+
+    def half(file, data):
+        return write(file, data[:20])
+
+    write = os.write
+    with store.lock("n1"):
+        monkeypatch.setattr("labkit.runfile.os.write", half)
+        with pytest.raises(OSError, match="disk is full"):
+            store.save(state)
+        monkeypatch.undo()
+        assert state.revision == 1 and store.load("n1") == state
         store.save(state)
-    assert state.revision == 1 and store.load("n1") == state
+    assert store.load("n1") == state and state.revision == 2
+
+
+@pytest.mark.parametrize("left", [0, 1, 20, 400])
+def test_a_torn_save_did_not_happen(store, state, left):
+    """A process that dies in a save leaves part of a line behind."""
+    store.save(state)
+    before = store.load("n1")
+    with store.path("n1").open("ab") as file:
+        file.write(b'{"version":1,"run_id":"n1","revision":2,"mod'[:left])
+    assert store.load("n1") == before
+    store.save(before)
+    assert store.load("n1") == before and before.revision == 2
+
+
+def test_a_held_run_grows_and_is_cut_down_at_the_end(store, state, monkeypatch):
+    path = store.path("n1")
+    with store.lock("n1"):
+        for saves in range(1, 4):
+            store.save(state)
+            assert path.read_bytes().count(b"\n") == saves
+            assert store.load("n1") == state
+        monkeypatch.setattr("labkit.runfile.TIDY_BYTES", 10)
+        store.save(state)
+        assert path.read_bytes().count(b"\n") == 1
+        store.save(state)
+    assert path.read_text() == f"{state.to_json()}\n" and state.revision == 5
 
 
 def test_a_reader_sees_the_old_or_the_new_never_half(store, state):

@@ -36,6 +36,27 @@ in the network; backoff 0.2 s doubling to 20 s, full jitter; Retry-After: 1 s; s
     )
 
 
+SCAN = "virtual clock; scan_archive takes 3 s, in six steps of 0.5 s"
+SCAN_REAL = "real clock, loopback; scan_archive takes 3 s; the polling one looks every \
+20 ms"
+THREE_TURNS = "virtual clock; scenario plan: three turns, two quick tools; no time \
+between tokens"
+TRACE = "virtual clock; scenarios destructive (n1) and slow (n2); above each turn the \
+running cost"
+FLAKY = "virtual clock; 5 % of the calls are answered 503; lines: (1 - 0.05^k)^n"
+PRICED = "scripted provider; $2 and $12 a million tokens in and out; child: 6 turns at \
+most"
+
+
+def killed(scenario: str) -> str:
+    """Under a picture of a killed process and the one that follows.
+
+    >>> killed("plan")
+    'virtual clock; scenario plan; the first process dies by SIGKILL'
+    """
+    return f"virtual clock; scenario {scenario}; the first process dies by SIGKILL"
+
+
 def seeds(number: int) -> str:
     """How many runs stand behind a number.
 

@@ -12,7 +12,6 @@ from labkit.plots.style import (
     ORANGE,
     SKY,
     VERMILION,
-    bar_labels,
     clock_note,
     figure,
     mark_guess,
@@ -25,7 +24,9 @@ AT_WORK = {
 }
 
 
-def latency(work: pd.DataFrame, guess_s: float | None = None, note: str = "") -> Figure:
+def latency(
+    work: pd.DataFrame, guess_s: float | None = None, note: str = "virtual clock"
+) -> Figure:
     """One bar a latency, cut into the turns that it is made of.
 
     work: from `experiments.silence.at_work`. guess_s: of the third bar.
@@ -71,10 +72,10 @@ def _beside(ax: Axes, text: str, x: float, y: float) -> None:
     )  # fmt: skip
 
 
-def views(shown: pd.DataFrame, guess_s: float | None = None, note: str = "") -> Figure:
+def views(shown: pd.DataFrame, note: str = "virtual clock") -> Figure:
     """One run as four user interfaces show it: ticks, and the silence between.
 
-    shown: from `experiments.silence.views`. guess_s: the longest silence of the last.
+    shown: from `experiments.silence.views`.
     """
     names = [view for view in dict.fromkeys(shown["view"]) if view]
     fig, ax = figure(height_in=3.9)
@@ -124,7 +125,7 @@ def trace(events: pd.DataFrame, note: str = "virtual clock") -> Figure:
     runs = list(events.groupby("run_id"))
     fig, axes = figure(
         1, len(runs), height_in=3.2, sharey=True, squeeze=False,
-        width_ratios=[len(own) + 2 for _, own in runs],
+        width_ratios=[len(own) + 4 for _, own in runs],
     )  # fmt: skip
     for ax, (run_id, own) in zip(axes[0], runs, strict=True):
         lines, places = range(1, len(own) + 1), [kinds.index(t) for t in own.type]
@@ -142,7 +143,7 @@ def trace(events: pd.DataFrame, note: str = "virtual clock") -> Figure:
         ax.set_title(f"{run_id} is {end.status}{why}", fontsize=10.5)
         ax.set_yticks(range(len(kinds)), kinds)
         ax.set_ylim(len(kinds) - 0.6, -0.9)
-        ax.set_xlim(0, len(own) + 1)
+        ax.set_xlim(-0.4, len(own) + 0.8)
         ax.set_xticks(lines)
         ax.set_xlabel("line of the run's trace")
         ax.grid(axis="y")
@@ -178,7 +179,7 @@ def flaky(
     ax.set_xticks(range(0, odds.turns.max() + 1, 10))
     ax.set(xlabel="turns of the run", ylabel="runs that finish (%)")
     ax.legend(loc="lower left")
-    mark_guess(ax, guess_percent, axis="y")
+    mark_guess(ax, guess_percent, axis="y", at=0.42)
     clock_note(ax, note)
     return fig
 
@@ -215,9 +216,7 @@ def stop_lag(
     return fig
 
 
-def subagent(
-    table: pd.DataFrame, guess_percent: float | None = None, note: str = "no clock"
-) -> Figure:
+def subagent(table: pd.DataFrame, note: str = "virtual clock") -> Figure:
     """What the parent's budget sees, and what both of them spent.
 
     table: from `experiments.subagents.subagents`.

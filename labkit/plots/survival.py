@@ -33,11 +33,13 @@ def lives(events: pd.DataFrame, note: str) -> Figure:
     """
     ways = list(dict.fromkeys(events.resume))
     fig, axes = figure(
-        len(ways), height_in=1.72 * len(ways) + 1.1, sharex=True, squeeze=False
+        len(ways), height_in=1.8 * len(ways) + 1.1, sharex=True, squeeze=False
     )
+    last = events.order.max() + 1.7
     for ax, way in zip(axes[:, 0], ways, strict=True):
+        ax.hlines(range(len(LANES)), -0.6, last, color=FAINT, zorder=0)
         _life(ax, events[events.resume == way])
-    axes[-1, 0].set_xlim(-0.7, events.order.max() + 1.9)
+    axes[-1, 0].set_xlim(-0.7, last + 0.2)
     axes[-1, 0].set_xlabel("events, in their order (not in their time)")
     fig.legend(handles=_legend(events), loc="outside upper center", ncols=4)
     clock_note(axes[-1, 0], note)
@@ -52,7 +54,6 @@ def _legend(events: pd.DataFrame) -> list[Patch]:
 
 
 def _life(ax: Axes, own: pd.DataFrame) -> None:
-    ax.hlines(range(len(LANES)), -0.6, own.order.max() + 1.7, color=FAINT, zorder=0)
     saves = 0
     for row in own.itertuples():
         x, y = row.order + (row.process - 1), LANES.index(row.lane)
@@ -66,7 +67,7 @@ def _life(ax: Axes, own: pd.DataFrame) -> None:
             drop = -7 if saves % 2 == 0 else -19  # two rows: they would overlap
             _words(ax, row.event, x, y, (0, drop), va="top", color=GREY)
             saves += 1
-    killed_at = (own.process == 1).sum() - 0.0
+    killed_at = (own.process == 1).sum()  # the second process comes one place later
     ax.axvline(killed_at, color=VERMILION, linewidth=2.5)
     box = {"facecolor": "white", "edgecolor": VERMILION, "pad": 1.5}
     ax.annotate(
@@ -74,7 +75,7 @@ def _life(ax: Axes, own: pd.DataFrame) -> None:
         color=VERMILION, fontweight="bold", rotation=90, bbox=box,
     )  # fmt: skip
     ax.set_yticks(range(len(LANES)), LANES)
-    ax.set_ylim(-1.15, len(LANES) - 0.2)
+    ax.set_ylim(-1.4, len(LANES) - 0.2)
     ax.tick_params(axis="both", length=0)
     ax.set_xticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -85,7 +86,7 @@ def _box(ax: Axes, x: float, y: float, row) -> None:
     if row.lane == "model":
         look, said = TURN, row.event
     else:
-        look, said = WRITE if row.event == "delete_file" else READ, row.event
+        look = WRITE if row.event == "delete_file" else READ
         said = row.event.partition("_")[0]
     if row.again:
         look = look | AGAIN | {"facecolor": "white"}
@@ -137,8 +138,8 @@ def stop(
         )  # fmt: skip
     ax.axvline(stop_ms, color=BLACK, linewidth=1.6, linestyle="--")
     ax.annotate(
-        "Stop", (stop_ms, -0.62), xytext=(5, 0), textcoords="offset points",
-        va="center", fontweight="bold", fontsize=9.5,
+        "Stop", (stop_ms, -0.62), xytext=(-5, 0), textcoords="offset points",
+        ha="right", va="center", fontweight="bold", fontsize=9.5,
     )  # fmt: skip
     names = [case.replace(" reaches only", "\nreaches only") for case in table.case]
     ax.set_yticks(range(len(table)), names)
