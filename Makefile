@@ -14,6 +14,9 @@ PIP := $(PY) -m pip --disable-pip-version-check --no-input
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.ready-local
 
+# JupyterLab wants to be told that root is meant (containers).
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-local lab notebooks test lint tables bench results film clean distclean
 
@@ -27,7 +30,7 @@ setup-local: $(LOCAL)  ## add the real model (optional, about 130 MB)
 	@echo "The real model is ready."
 
 lab: $(READY)  ## open JupyterLab on the notebooks
-	$(PY) -m jupyterlab notebooks $(ARGS)
+	$(PY) -m jupyterlab notebooks $(AS_ROOT) $(ARGS)
 
 notebooks: $(READY)  ## run every notebook and refresh its outputs
 	$(PY) -m labkit notebooks $(ARGS)

@@ -1,5 +1,21 @@
 """labkit: a small LLM client and agent loop that can be read from end to end.
 
+The rooms, in the order in which to read them. None knows one that comes after it.
+
+    the words        errors
+    the clock        clock
+    the reader       sse, strictjson, badanswer, toolcalls, usage, assemble
+    the policy       backoff, cancel, gate, limits, secret, retry
+    the client       http, line, wire, request, reply, exchange, call, stream, client
+    what a run is    pricing, tools, transcript, state, runfile, store, trace
+    what it may do   conditions, decisions, dedupe, toolerrors, execution
+    the loop         bareloop, session, asking, answering, harness, subagent
+    servers          processes, server, localmodel
+    the bench        workspace, experiments/, published, shown, comparison, plots/,
+                     figures, tables, bench/, readme
+    the classroom    doctor, running, guesses, reading, outputs, notebooks, runreport,
+                     runs
+
 The public names below are imported when they are first used (PEP 562): `import
 labkit` is instant, and asking for `labkit.check` does not load pandas.
 """

@@ -51,7 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     chosen = usage().parse_args(argv[:1]).command
     place, said = COMMANDS[chosen]
-    command = find(place)
+    try:
+        command = find(place)
+    except ModuleNotFoundError as error:
+        from labkit.doctor import SET_UP
+
+        print(f"{error.name} is not installed here; {SET_UP}", file=sys.stderr)
+        return 1
     parser = argparse.ArgumentParser(
         prog=f"python -m labkit {chosen}", description=said
     )

@@ -22,20 +22,16 @@ reply without a finish_reason did not finish, whether `[DONE]` came or not.
 from collections.abc import Iterable
 from typing import Any
 
-from labkit.errors import (
-    EmptyStream,
-    IncompleteStream,
-    MalformedStream,
-    ProviderError,
-    StreamError,
-    shorten,
-)
+from labkit.badanswer import error_event, malformed, provider_error
+from labkit.errors import EmptyStream, IncompleteStream, MalformedStream, StreamError
 from labkit.sse import SSEDecoder, SSEEvent
 from labkit.strictjson import WHITE_SPACE, as_object, member, mend, parse_object
 from labkit.toolcalls import ToolCall, ToolCalls
 from labkit.usage import Usage
 
 __all__ = ["Assembler", "ToolCall", "Usage", "read_stream"]
+
+ANSWER_LIMIT = 32 << 20  # characters of text and tool calls: far beyond any model
 
 
 class Assembler:
@@ -55,7 +51,8 @@ class Assembler:
     usage: the last usage that came (servers repeat it, counting up), or None.
     done: `[DONE]` was seen; events after it are ignored.
     signs: signs of life so far: pieces of content or of a tool call, and the finish.
-        A role, a usage or a keep-alive is none. Limits on silence watch it.
+        A role, a usage, a keep-alive or an empty piece is none. Limits on silence
+        watch it.
     """
 
     def __init__(self) -> None:
@@ -65,6 +62,7 @@ class Assembler:
         self.done = False
         self.signs = 0
         self._chunks = 0
+        self._size = 0
         self._pieces: list[str] = []
         self._half = ""  # the first half of a surrogate pair, kept for the second
         self._calls = ToolCalls()
@@ -97,13 +95,14 @@ class Assembler:
             return ""
         self._chunks += 1
         if event.event == "error":
-            raise self._provider_error(_error_event(data))
+            raise provider_error(error_event(data), self.text)
         try:
             chunk = parse_object(data)
             choice = self._read_frame(chunk)
             return self._read_choice(choice, member(choice, "delta", dict) or {})
         except ValueError as error:
-            raise self._malformed(f"chunk {self._chunks}", data, error) from error
+            where = f"chunk {self._chunks}"
+            raise malformed(where, data, error, self.text) from error
 
     def finish(self, leftover: str = "") -> None:
         """The body has ended: return if the reply is whole, else raise why not.
@@ -127,7 +126,7 @@ class Assembler:
         for call in self.tool_calls:
             if not call.name:
                 error = ValueError("a tool call without a name")
-                raise self._malformed("the answer", call.arguments, error)
+                raise malformed("the answer", call.arguments, error, self.text)
 
     @classmethod
     def from_body(cls, body: bytes) -> "Assembler":
@@ -142,7 +141,7 @@ class Assembler:
                 reply._chunks = 1
                 reply._read_message(parse_object(text))
         except ValueError as error:
-            raise reply._malformed("the body", text, error) from error
+            raise malformed("the body", text, error, reply.text) from error
         reply.finish()
         reply.done = True
         return reply
@@ -162,7 +161,7 @@ class Assembler:
         """All but the choices; returns choice 0, or {} where there is none."""
         error = chunk.get("error")
         if error or "error" in (chunk.get("object"), chunk.get("type")):
-            raise self._provider_error(error or chunk)
+            raise provider_error(error or chunk, self.text)
         if not self.id and isinstance(chunk.get("id"), str):
             self.id = mend(chunk["id"])
         if chunk.get("usage"):
@@ -179,13 +178,23 @@ class Assembler:
         calls = member(delta, "tool_calls", list) or []
         reason = member(choice, "finish_reason", str)
         if choice.get("error") or reason == "error":
-            raise self._provider_error(choice.get("error") or "finish_reason is error")
-        for call in calls:
-            self._calls.add(as_object(call))
+            told = choice.get("error") or "finish_reason is error"
+            raise provider_error(told, self.text)
+        called = sum(self._calls.add(as_object(call)) for call in calls)
+        self._grow(len(content) + called)
         if reason:
             self.finish_reason = mend(reason)
-        self.signs += bool(content) + len(calls) + bool(reason)
+        self.signs += bool(content) + bool(called) + bool(reason)
         return self._give_out(content)
+
+    def _grow(self, characters: int) -> None:
+        """Memory stays bounded, however long the model goes on."""
+        self._size += characters
+        if self._size > ANSWER_LIMIT:
+            raise MalformedStream(
+                f"the answer is longer than {ANSWER_LIMIT} characters: set max_tokens",
+                partial=self.text,
+            )
 
     def _give_out(self, content: str) -> str:
         """`content` as text that can be encoded: no half characters."""
@@ -197,37 +206,6 @@ class Assembler:
         if text:
             self._pieces.append(text)
         return text
-
-    def _malformed(self, what: str, data: str, error: ValueError) -> MalformedStream:
-        return MalformedStream(
-            f"{what}, {shorten(data, 60)!r}, is not in the Chat Completions form"
-            f" ({shorten(str(error))}): check that the base URL is an"
-            " OpenAI-compatible endpoint",
-            partial=self.text,
-        )
-
-    def _provider_error(self, error: Any) -> ProviderError:
-        """From whatever stood in the place of the error: an object or some text."""
-        told = error if isinstance(error, dict) else {"message": error}
-        words = shorten(str(told.get("message") or told))
-        kind, code = told.get("type"), told.get("code")
-        return ProviderError(
-            f"the provider reported an error inside its 200 answer: {words}"
-            f" (type {shorten(str(kind))}, code {shorten(str(code))}); what came"
-            " before it is no answer",
-            type=kind if isinstance(kind, str) else None,
-            code=code if isinstance(code, str | int) else None,
-            partial=self.text,
-        )
-
-
-def _error_event(data: str) -> Any:
-    """The error in an `event: error`: an object if it is JSON, else the words."""
-    try:
-        told = parse_object(data)
-    except ValueError:
-        return data
-    return told.get("error") or told
 
 
 def read_stream(chunks: Iterable[bytes]) -> Assembler:

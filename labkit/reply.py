@@ -17,7 +17,8 @@ class Attempt:
     verdict: "ok", "retry", "retry-after" or "fatal".
     floor_s: what the server asked for (Retry-After); None if it did not.
     draw_s: what our own backoff drew; None where none was drawn.
-    slept_s: the wait that followed; 0.0 after the last attempt.
+    slept_s: the wait that followed, as long as it was in truth; 0.0 after the last
+        attempt.
     """
 
     number: int

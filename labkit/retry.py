@@ -1,8 +1,8 @@
 """Whether to ask again, and after how long: the rules of one logical call.
 
 Never after the answer has begun: what the reader has seen cannot be taken back.
-A request that may have run (chapter 14, "idempotency") is sent again only where the
-provider honours idempotency keys; one that was refused, always.
+A request that may have run (chapter 14, "idempotency") is sent again only with an
+idempotency key, and where the provider honours it; one that was refused, always.
 """
 
 import math
@@ -131,8 +131,8 @@ class Retries:
         """Why no retry may follow, however short the wait."""
         if may_have_run(error) and not self.idempotent:
             return (
-                "the request may have run, and Retry.idempotent does not say that"
-                " the provider honours idempotency keys"
+                "the request may have run, and it carried no idempotency key, or"
+                " Retry.idempotent does not say that the provider honours them"
             )
         if attempt + 1 >= self.retry.attempts:
             return f"that was attempt {attempt + 1} of {self.retry.attempts}"
@@ -141,8 +141,9 @@ class Retries:
     def _too_long(self, sleep_s: float, left_s: float) -> str:
         """Why a wait does not fit: then it is not begun at all."""
         budget_s = self.retry.budget_s - self.slept_s
+        # Waits that were summed up as floats may be a billionth off: 0.1 + 0.2 > 0.3.
         # At the very end of total_s there would be no time left for the request.
-        if sleep_s <= budget_s and sleep_s < left_s:
+        if sleep_s <= budget_s + 1e-9 and sleep_s < left_s:
             return ""
         room_s, name = min((budget_s, "budget_s"), (left_s, "total_s"))
         return (
@@ -164,11 +165,12 @@ def verdict_of(error: CallError) -> str:
 
 def may_have_run(error: CallError) -> bool:
     """Whether the provider may have generated (and billed) an answer."""
-    if isinstance(error, ConnectError):
+    if isinstance(error, ConnectError) or not error.sent:
         return False
     if isinstance(error, DeadlineError):
         return error.limit != "connect"
-    return _status(error) not in REFUSED
+    # Words of refusal after the answer has begun: it was not turned away at the door.
+    return error.opened or _status(error) not in REFUSED
 
 
 def _status(error: CallError) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from labkit.call import Call
-from labkit.errors import LabkitError
+from labkit.errors import CallError, LabkitError
 from labkit.reply import Reply
 
 
@@ -17,7 +17,7 @@ class Stream:
     def __init__(self, new_call: Callable[[], Call]):
         self._new_call = new_call
         self._call: Call | None = None
-        self._over = False
+        self._error: CallError | None = None
 
     @property
     def text(self) -> str:
@@ -32,14 +32,22 @@ class Stream:
         return self._call.reply
 
     async def aclose(self) -> None:
-        """Hang up. The provider notices, and stops to generate and to bill."""
-        self._over = True
+        """Hang up. The provider notices, and stops to generate and to bill.
+
+        A reader that waits for a piece, in another task, is Stopped.
+        """
         if self._call:
             await self._call.close()
 
     async def __aenter__(self) -> "Stream":
+        if self._call:
+            raise LabkitError("a stream is entered once: call client.stream() again")
         self._call = self._new_call()
-        await self._call.open()
+        try:
+            await self._call.open()
+        except CallError as error:
+            self._error = error
+            raise
         return self
 
     async def __aexit__(self, *exc) -> None:
@@ -49,15 +57,22 @@ class Stream:
         return self
 
     async def __anext__(self) -> str:
-        """The next content that is not empty. Raises a CallError where it breaks off:
-        a stream without a proper end never ends like one that has it."""
+        """The next content that is not empty. Raises a CallError where it breaks off,
+        and again for whoever goes on reading; Stopped if the stream was left before.
+
+        So a stream without a proper end never ends like one that has it.
+        """
         if self._call is None:
             raise LabkitError("use `async with client.stream(...) as stream`")
-        if self._over:
+        if self._call.reply:
             raise StopAsyncIteration
-        self._over = True  # unless a piece comes
-        piece = await self._call.piece()
+        if self._error:
+            raise self._error
+        try:
+            piece = await self._call.piece()
+        except CallError as error:
+            self._error = error
+            raise
         if not piece:
             raise StopAsyncIteration
-        self._over = False
         return piece

@@ -49,8 +49,11 @@ class ToolCalls:
 
     >>> calls = ToolCalls()
     >>> calls.add({"index": 0, "id": "c1", "function": {"name": "tide"}})
+    6
     >>> calls.add({"index": 0, "function": {"arguments": '{"port":'}})
+    8
     >>> calls.add({"index": 0, "id": "", "function": {"arguments": '"Faro"}'}})
+    7
     >>> calls.whole()
     (ToolCall(id='c1', name='tide', arguments='{"port":"Faro"}'),)
     """
@@ -60,8 +63,11 @@ class ToolCalls:
         self._at_index: dict[int, _Draft] = {}
         self._last: _Draft | None = None
 
-    def add(self, delta: dict[str, Any]) -> None:
-        """One piece. Raises ValueError where it has a wrong type or no call."""
+    def add(self, delta: dict[str, Any]) -> int:
+        """One piece; returns how many characters it brought: 0 says nothing new.
+
+        Raises ValueError where it has a wrong type or no call.
+        """
         index = member(delta, "index", int)
         id = member(delta, "id", str) or ""
         function = member(delta, "function", dict) or {}
@@ -74,6 +80,7 @@ class ToolCalls:
             draft.name += name
         draft.arguments.append(arguments)
         self._last = draft
+        return len(id) + len(name) + len(arguments)
 
     def whole(self) -> tuple[ToolCall, ...]:
         """The calls so far. Only when the stream has finished are they complete."""

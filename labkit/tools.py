@@ -116,15 +116,15 @@ def read_arguments(text: str, tool: Tool) -> dict[str, Any]:
     {}
     >>> read_arguments("[1]", scan)
     Traceback (most recent call last):
-    ValueError: the arguments of scan must be one JSON object; this is a value of
-    type list, not an object. It takes no arguments: send {}
+    ValueError: the arguments of scan must be one JSON object (a value of type list,
+    not an object). It takes no arguments: send {}
     """
     try:
         arguments = parse_object(text) if text.strip() else {}
         writable(arguments)
     except ValueError as error:
         raise ValueError(
-            f"the arguments of {tool.name} must be one JSON object; this is {error}."
+            f"the arguments of {tool.name} must be one JSON object ({error})."
             f" {how_to_call(tool)}"
         ) from None
     if faults := list(_faults(arguments, tool.parameters)):

@@ -37,10 +37,9 @@ def translated(request: httpx.Request, watchdog: Watchdog, *, begun: bool):
             f"no connection to {request.url.copy_with(query=None)}"
             f" ({shorten(str(error))}): check that the server runs, and the base URL"
         ) from None
-    except httpx.LocalProtocolError as error:
+    except httpx.LocalProtocolError:  # its words quote the header, key and all
         raise ConfigError(
-            f"the request cannot be sent ({shorten(str(error))}): check the headers",
-            field="headers",
+            "the request cannot be sent: check the headers", field="headers"
         ) from None
     except httpx.DecodingError as error:
         raise MalformedStream(

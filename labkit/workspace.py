@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 import weakref
+from os.path import isdir, isfile
 from pathlib import Path
 
 from labkit.tools import NO_PARAMETERS, PermanentToolError, Tool, ToolContext, ToolError
@@ -32,6 +33,12 @@ def opening(task: str = TASK, system: str = SYSTEM) -> list[dict]:
         {"role": "system", "content": system},
         {"role": "user", "content": task},
     ]
+
+
+def is_file(path: Path) -> bool:
+    """Never an error, where `path.is_file()` may raise one for a name that is too
+    long, and tell the model in which folder of this machine it works."""
+    return isfile(path)
 
 
 class Workspace:
@@ -87,7 +94,7 @@ class Workspace:
     async def read_file(self, args: dict, context: ToolContext) -> str:
         path = self._inside(args["path"])
         self.log.append(f"read_file:{args['path']}")
-        if not path.is_file():
+        if not is_file(path):
             said = f"no such file: {args['path']}. Call list_files to see what exists."
             raise ToolError(said)
         return path.read_text(encoding="utf-8")
@@ -96,16 +103,17 @@ class Workspace:
         """Deleting what is gone already succeeds, as on most object stores."""
         path = self._inside(args["path"])
         self.log.append(f"delete_file:{args['path']}")
-        path.unlink(missing_ok=True)
+        if is_file(path):
+            path.unlink()
         return f"Deleted {args['path']}."
 
     def _inside(self, name: str) -> Path:
         """The path of a file in the workspace, links followed."""
         try:
             path = (self.root / name).resolve()
-        except (OSError, ValueError):  # a loop of links, a NUL
+        except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
             path = Path("/")
-        if not path.is_relative_to(self.root) or path == self.root:
+        if not path.is_relative_to(self.root) or isdir(path):
             raise PermanentToolError(f"permission denied: {name}")
         return path
 

@@ -2,7 +2,7 @@
 
 from mock.exchange import Request
 from mock.incoming import Refusal, bad_request, read_json
-from mock.plan import BadFault, parse
+from mock.plan import BadFault, parse, plain
 
 TIMES = 1000
 
@@ -36,6 +36,9 @@ def _queue_faults(provider, request: Request) -> dict:
 
 
 def _as_text(value) -> str:
+    """A value of a JSON object as it would stand in a query."""
+    if isinstance(value, float):
+        return plain(value)
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 

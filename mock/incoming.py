@@ -6,6 +6,7 @@ import json
 import time
 
 from mock.plan import BadFault, Plan, parse
+from mock.wire import compact
 
 
 class Refusal(Exception):
@@ -25,6 +26,9 @@ def read_json(raw: bytes) -> dict:
     """The body as a JSON object."""
     try:
         body = json.loads(raw)
+        # Counting writes it again, from a few calls deeper: nesting may not be so deep
+        # that it could only just be read.
+        compact([[[[[[[[body]]]]]]]])
     except (ValueError, RecursionError) as error:
         raise bad_request("body", f"is no JSON ({error}); send an object") from None
     if not isinstance(body, dict):
@@ -39,15 +43,35 @@ def read_chat(raw: bytes) -> dict:
     if not isinstance(messages, list) or not messages:
         raise bad_request("messages", "must be a list with at least one message")
     for at, message in enumerate(messages):
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise bad_request(f"messages[{at}]", 'must be an object with a "role"')
-    if not isinstance(body.get("stream", False), bool | None):
-        raise bad_request("stream", "must be true or false")
-    if not isinstance(body.get("stream_options", {}), dict | None):
-        raise bad_request("stream_options", "must be an object")
-    if not isinstance(body.get("tools", []), list | None):
-        raise bad_request("tools", "must be a list")
+        _check_message(f"messages[{at}]", message)
+    for field, kind, said in OPTIONAL:
+        if not isinstance(body.get(field), kind | None):
+            raise bad_request(field, said)
     return body
+
+
+OPTIONAL = (
+    ("model", str, "must be a name"),
+    ("stream", bool, "must be true or false"),
+    ("stream_options", dict, "must be an object"),
+    ("tools", list, "must be a list"),
+)
+
+
+def _check_message(where: str, message) -> None:
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise bad_request(where, 'must be an object with a "role"')
+    if not isinstance(message.get("content"), str | list | None):
+        raise bad_request(f"{where}.content", "must be text, or a list of parts")
+    if not isinstance(message.get("tool_call_id"), str | None):
+        raise bad_request(f"{where}.tool_call_id", "must be the id of a call")
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list | None):
+        raise bad_request(f"{where}.tool_calls", "must be a list")
+    for at, call in enumerate(calls or ()):
+        if not isinstance(call, dict) or not isinstance(call.get("id"), str):
+            said = 'must be an object with an "id"'
+            raise bad_request(f"{where}.tool_calls[{at}]", said)
 
 
 def read_plan(pairs, body: dict, queued: Plan) -> Plan:

@@ -6,6 +6,7 @@ import math
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from mock.exchange import Exchange
 from mock.generation import Generation
 
 JOURNAL_ENTRIES = 10_000  # the oldest are dropped
@@ -16,6 +17,7 @@ KEYS = 10_000
 class Entry:
     """One line of the journal: a request and what became of it."""
 
+    books: "Books" = field(repr=False)  # those it was opened in, whatever comes after
     request: int
     path: str
     t_s: float
@@ -28,12 +30,30 @@ class Entry:
     unfired: list[str] = field(default_factory=list)
     generation: Generation | None = None
 
+    def serve(self, how: str) -> None:
+        """An answer was found for it: a new one, a replayed or a joined one."""
+        self.served = how
+        self.books.replayed += how == "replayed"
+        self.books.joined += how == "joined"
+
+    def deliver(self, tokens: int) -> None:
+        """So many tokens have been written to the client."""
+        self.delivered += tokens
+        self.books.delivered_tokens += tokens
+
+    def close(self, exchange: Exchange) -> None:
+        """Write down how it ended, before anyone can ask."""
+        self.status = exchange.status
+        self.ending = "client left" if exchange.client_left else exchange.ending
+        self.books.client_left += exchange.client_left
+        self.books.statuses[exchange.status or 0] += 1
+
     def as_dict(self) -> dict:
         """The entry as JSON; `generated` may still grow while the answer is made."""
         shown = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__
-            if name != "generation"
+            if name not in ("books", "generation")
         }
         made = self.generation
         return shown | {
@@ -120,7 +140,8 @@ class Books:
     def open(self, path: str, key: str | None) -> Entry:
         """A new request, with its place in the journal."""
         self.requests += 1
-        entry = Entry(self.requests, path, asyncio.get_running_loop().time(), key=key)
+        now = asyncio.get_running_loop().time()
+        entry = Entry(self, self.requests, path, now, key=key)
         self.journal.append(entry)
         if key is not None:
             self.attempts[key] += 1
@@ -134,10 +155,6 @@ class Books:
 
     def free_slot(self) -> None:
         self.inflight -= 1
-
-    def count_served(self, entry: Entry) -> None:
-        self.replayed += entry.served == "replayed"
-        self.joined += entry.served == "joined"
 
     def close_answer(self, generation: Generation) -> None:
         """An answer has ended: its slot is free, and what was produced is billed."""

@@ -4,6 +4,10 @@ It keeps the contract of a real connection: it applies httpx's timeouts, hands o
 what was written before a break, raises what httpx raises, and tells the provider
 when the client leaves. The sockets door is the judge: a test holds one against the
 other for every fault.
+
+They differ in one thing. At a reset, TCP throws away what has arrived and was not read
+yet, so a slow reader of real sockets gets a part of what was written, and how much
+depends on the machine. Here it gets all of it, and then the reset.
 """
 
 import asyncio

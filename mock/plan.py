@@ -6,7 +6,9 @@ base URL, or from the admin queue as JSON. All three go through `parse`.
 """
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from urllib.parse import quote
 
 HOW = ("close", "truncate", "reset")
@@ -86,8 +88,22 @@ def _text(value) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float):
-        return repr(value).removesuffix(".0")
+        return plain(value).removesuffix(".0")
     return quote(str(value), safe=" ,:")
+
+
+def plain(value: float) -> str:
+    """A float without an exponent, as a fault's number is written.
+
+    >>> plain(60.0), plain(1e-07)
+    ('60.0', '0.0000001')
+    """
+    return f"{Decimal(repr(value)):f}"
+
+
+def _decimal(text: str) -> float:
+    """The number in a text; NaN for all but plain decimals: no `1e3`, no `1_0`."""
+    return float(text) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) else math.nan
 
 
 def _flag(field, text):
@@ -111,10 +127,7 @@ def _count(lowest, highest=1_000_000):
 
 
 def _milliseconds(field, text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = _decimal(text)
     if not 0 <= value <= 86_400_000:
         raise BadFault(field, f"{text!r} is no time from 0 to 86400000 milliseconds")
     return value
@@ -187,11 +200,7 @@ def parse(pairs, base: Plan = Plan()) -> Plan:
 
 def _check_seconds(text):
     """A date can be made of it, and it is what `retry_form` says it is."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= 1e9:
+    if not abs(_decimal(text)) <= 1e9:
         raise BadFault(
             "retry_after",
             f"{text!r} is no number of seconds; use retry_form=raw to send it",

@@ -25,7 +25,7 @@ from mock.hostile import HOSTILE
 from mock.incoming import Refusal, read_chat, read_plan, retry_after
 from mock.ledger import Books, Entry, KeyConflict, Ledger, Window
 from mock.plan import Plan, is_path_fault, path_pairs
-from mock.replies import Reply, send_json
+from mock.replies import Reply, send_json, send_refusal
 from mock.tokens import count_prompt
 
 ROUTES = (
@@ -99,8 +99,8 @@ class Provider:
         try:
             if where in ADMIN:
                 return await send_json(exchange, 200, ADMIN[where](self, request))
-            key = request.headers.get("idempotency-key")
-            entry = self.books.open(f"{request.method} {request.target}", key)
+            asked = f"{request.method} {request.target}"
+            entry = self.books.open(asked, request.headers.get("idempotency-key"))
             await self._serial_work()
             if where == "GET /models":
                 await send_json(exchange, 200, self._models())
@@ -112,24 +112,19 @@ class Provider:
                 said = f"no {request.method} {request.path}; there are: {ROUTES}"
                 raise Refusal(404, "not_found", said)
         except Refusal as no:
-            error = {"message": str(no), "type": no.kind, "code": no.status}
-            headers = {**no.headers, **(_marks(entry) if entry else {})}
-            await send_json(exchange, no.status, {"error": error}, headers)
+            await send_refusal(exchange, no, _marks(entry))
+        except Exception as error:
+            if exchange.status is not None:  # too late for words
+                raise
+            await send_refusal(exchange, _own_fault(error), _marks(entry))
         finally:
             if entry:
-                self._close(entry, exchange)
+                entry.close(exchange)
 
     def _models(self) -> dict:
         names = self.model.names
         data = [{"id": each, "object": "model", "owned_by": "mock"} for each in names]
         return {"object": "list", "data": data}
-
-    def _close(self, entry: Entry, exchange: Exchange) -> None:
-        """Write down how it ended, before anyone can ask."""
-        entry.status = exchange.status
-        entry.ending = "client left" if exchange.client_left else exchange.ending
-        self.books.client_left += exchange.client_left
-        self.books.statuses[exchange.status or 0] += 1
 
     async def _serial_work(self) -> None:
         """Wait for a turn at the work that is done one request at a time."""
@@ -151,7 +146,7 @@ class Provider:
             raise Refusal(503, "overloaded_error", "one of the failing few")
         made = entry.generation = self._generation(exchange.request, entry, plan, body)
         named = body.get("model") or self.model.names[0]
-        reply = Reply(exchange, entry, self.books, made, plan, body, named)
+        reply = Reply(exchange, entry, made, plan, body, named)
         if plan.hang:
             await reply.hang()
         elif body.get("stream"):
@@ -173,10 +168,9 @@ class Provider:
                 "request, so make a new key",
             ) from None
         if known:
-            entry.served = "replayed" if known.finished else "joined"
-            self.books.count_served(entry)
+            entry.serve("replayed" if known.finished else "joined")
             return known
-        entry.served = "new"
+        entry.serve("new")
         whole = self.model.answer(body, plan)
         answer = whole.of_length(plan.length).cut_to(plan.max_tokens)
         self._admit(plan, body, len(answer))
@@ -230,8 +224,18 @@ class Provider:
         raise Refusal(429, kind, said, {"retry-after": str(wait_s)})
 
 
-def _marks(entry: Entry) -> dict[str, str]:
+def _own_fault(error: Exception) -> Refusal:
+    """What is told to the client of a mistake of ours; the terminal gets all of it."""
+    about = {"message": "the provider made a mistake", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(about)
+    said = f"the provider made a mistake: {error!r}; its traceback is where it runs"
+    return Refusal(500, "internal_error", said)
+
+
+def _marks(entry: Entry | None) -> dict[str, str]:
     """The headers that say what the provider made of a request."""
+    if entry is None:
+        return {}
     marks = {"x-mock-request": str(entry.request), "x-mock-plan": entry.plan}
     if entry.served in ("replayed", "joined"):
         marks["idempotent-replay"] = entry.served

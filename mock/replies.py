@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from mock.answers import message
 from mock.exchange import Exchange
 from mock.generation import Generation
-from mock.ledger import Books, Entry
+from mock.incoming import Refusal
+from mock.ledger import Entry
 from mock.plan import Plan
 from mock.tokens import usage
 from mock.wire import EventWriter, compact
@@ -34,13 +35,21 @@ async def send_json(
     exchange.end()
 
 
+async def send_refusal(
+    exchange: Exchange, no: Refusal, marks: dict[str, str] | None = None
+) -> None:
+    """An error in place of an answer."""
+    error = {"message": str(no), "type": no.kind, "code": no.status}
+    headers = no.headers | (marks or {})
+    await send_json(exchange, no.status, {"error": error}, headers)
+
+
 @dataclass(slots=True)
 class Reply:
     """One answer on its way to one client."""
 
     exchange: Exchange
     entry: Entry
-    books: Books
     generation: Generation
     plan: Plan
     body: dict
@@ -58,10 +67,6 @@ class Reply:
     def _usage(self) -> dict:
         produced = self.generation.answer.first(self.generation.tokens)
         return usage(self.body, message(list(produced)))
-
-    def _delivered(self, events: int) -> None:
-        self.entry.delivered += events
-        self.books.delivered_tokens += events
 
     async def hang(self) -> None:
         """Say nothing at all, until the client leaves."""
@@ -82,14 +87,14 @@ class Reply:
         }
         about = self._about("chat.completion")
         whole = about | {"choices": [choice], "usage": self._usage()}
-        self._delivered(len(said))
+        self.entry.deliver(len(said))
         await send_json(self.exchange, 200, whole, headers)
 
     async def stream(self, headers: dict[str, str]) -> None:
         """Send the answer as it is produced, one event a token."""
         kind = {"content-type": "text/event-stream", "cache-control": "no-cache"}
         self.exchange.start(200, kind | headers)
-        events = EventWriter(self.exchange, self.plan)
+        events = EventWriter(self.exchange, self.plan, self.entry.deliver)
         sent, broken = 0, None
         with self.generation.listening():
             if self.plan.role:
@@ -98,9 +103,8 @@ class Reply:
                 delta = await self.generation.delta(sent)
                 if delta is None:
                     break
-                await events.send(self._chunk(delta))
+                await events.send(self._chunk(delta), tokens=1)
                 sent += 1
-                self._delivered(1)
         # The generation has freed its slot before the last bytes go out.
         self.entry.unfired = unfired(self.plan, broken, streamed=True)
         await (self._break_off(events, broken) if broken else self._finish(events))

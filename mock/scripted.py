@@ -61,7 +61,7 @@ def runaway(turn: int, told: str) -> Answer:
 
 def long(turn: int, told: str) -> Answer:
     """Twenty turns, then it is done."""
-    return says(FOUND) if turn == LAST_TURN else runaway(turn, told)
+    return runaway(turn, told) if turn < LAST_TURN else says(FOUND)
 
 
 def recover(turn: int, told: str) -> Answer:
@@ -164,6 +164,8 @@ def check_answered(messages: list[dict]) -> None:
             if ident not in open_calls:
                 said = f"answers {ident!r}, which no open tool call has as its id"
                 raise bad_request(f"messages[{at}]", said)
+            if not isinstance(message.get("content"), str | None):
+                raise bad_request(f"messages[{at}].content", "must be text")
             open_calls.discard(ident)
         elif open_calls:
             break

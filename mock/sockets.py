@@ -15,7 +15,7 @@ import h11
 
 from mock.exchange import Exchange, Request
 from mock.incoming import Refusal
-from mock.replies import BODYLESS, send_json
+from mock.replies import BODYLESS, send_refusal
 
 HOST = "127.0.0.1"  # never anything else
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -164,8 +164,8 @@ class _Connection:
         Closing on unread bytes sends RST, which would destroy the refusal on its way.
         """
         await self._send(_refused(refusal))
-        self._writer.write_eof()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, OSError):  # the client may be gone already
+            self._writer.write_eof()
             async with asyncio.timeout(LINGER_S):
                 while await self._reader.read(65_536):
                     pass
@@ -192,9 +192,14 @@ class _Connection:
             await self._writer.drain()
 
     def _reset(self) -> None:
-        sock = self._writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        self._writer.transport.abort()
+        """End the connection with RST, unless the client has ended it already."""
+        transport = self._writer.transport
+        if transport.is_closing():
+            return
+        with suppress(OSError):  # broken, and asyncio does not know it yet
+            sock = transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        transport.abort()
 
 
 def forbidden(headers: dict[str, str]) -> Refusal | None:
@@ -220,6 +225,5 @@ def forbidden(headers: dict[str, str]) -> Refusal | None:
 def _refused(refusal: Refusal) -> Exchange:
     """A reply that never reached the provider."""
     exchange = Exchange(Request("GET", "/"))
-    error = {"message": str(refusal), "type": refusal.kind, "code": refusal.status}
-    exchange.run(lambda it: send_json(it, refusal.status, {"error": error}))
+    exchange.run(lambda it: send_refusal(it, refusal))
     return exchange

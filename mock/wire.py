@@ -7,6 +7,7 @@ writes cut anywhere, in the middle of a character included.
 
 import asyncio
 import json
+from collections.abc import Callable
 
 from mock.exchange import Exchange
 from mock.plan import Plan
@@ -40,25 +41,29 @@ def encode(data: str, plan: Plan) -> bytes:
 class EventWriter:
     """Writes events to an exchange, packed or sliced as the plan asks."""
 
-    def __init__(self, exchange: Exchange, plan: Plan):
+    def __init__(
+        self, exchange: Exchange, plan: Plan, deliver: Callable[[int], None]
+    ):
         self.exchange, self.plan = exchange, plan
+        self._deliver = deliver  # is told how many tokens have been written
         self._packed: list[bytes] = []
+        self._tokens = 0  # in what is packed
 
-    async def send(self, value) -> None:
+    async def send(self, value, tokens: int = 0) -> None:
         """Send one event: an object as JSON, a string as it is."""
         data = value if isinstance(value, str) else compact(value)
         self._packed.append(encode(data, self.plan))
+        self._tokens += tokens
         if len(self._packed) >= self.plan.pack:
             await self.flush()
 
     async def flush(self) -> None:
         """Write what is packed so far."""
         data, self._packed = b"".join(self._packed), []
-        if not self.plan.slice:
-            if data:
-                await self.exchange.write(data)
-            return
-        for at in range(0, len(data), self.plan.slice):
+        tokens, self._tokens = self._tokens, 0
+        size = self.plan.slice or max(1, len(data))
+        for at in range(0, len(data), size):
             if at:  # not after the last piece, or the end would lag behind it
                 await asyncio.sleep(0.001)  # so that the pieces reach the reader apart
-            await self.exchange.write(data[at : at + self.plan.slice])
+            await self.exchange.write(data[at : at + size])
+        self._deliver(tokens)

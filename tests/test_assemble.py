@@ -110,6 +110,7 @@ def test_nothing_counts_after_done():
     [
         "{bad", "null", "[]", "1", '"text"', "ping", '{"a": 1} trailing',
         '{"choices": NaN}', '{"x": [Infinity]}', "[" * 100_000, "9" * 5000,
+        '{"x": 1e999}', '{"x": [-1e999]}',
         '{"choices": {}}', '{"choices": [1]}', '{"choices": [{"index": "0"}]}',
         '{"choices": [{"delta": "hi"}]}', '{"choices": [{"delta": {"content": 5}}]}',
         '{"choices": [{"delta": {"content": [{"text": "hi"}]}}]}',
@@ -233,10 +234,12 @@ def test_signs_of_life_are_content_tool_calls_and_the_finish():
     piece = {"index": 0, "id": "c", "function": {"name": "f"}}
     signs = []
     silent = [says("", role="assistant"), {"choices": [], "usage": {}}, ": ping"]
-    for chunk in [*silent, says("a"), says(tool_calls=[piece]), says(finish="stop")]:
+    empty = says(tool_calls=[{"index": 0, "function": {"arguments": ""}}])
+    spoken = [says("a"), says(tool_calls=[piece]), empty, says(finish="stop")]
+    for chunk in [*silent, *spoken]:
         reply.add(event(chunk))
         signs.append((reply.signs, reply.opened))
-    assert signs == [(0, False)] * 3 + [(1, True), (2, True), (3, True)]
+    assert signs == [(0, False)] * 3 + [(1, True), (2, True), (2, True), (3, True)]
 
 
 # Characters.

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from labkit.cancel import Stop
-from labkit.clock import run_virtual
+from labkit.clock import VirtualClockError, run_virtual
 from labkit.errors import Stopped
 
 
@@ -225,3 +225,24 @@ def test_a_loop_that_has_closed_is_no_obstacle():
     stop.set("later")
     assert stop.reason == "later"
     task.get_coro().close()
+
+
+def test_a_virtual_loop_cannot_be_woken_by_a_thread():
+    """It says so, and the flag is up for whoever looks next."""
+    stop, raised = Stop(), []
+
+    def press():
+        try:
+            stop.set("from a thread")
+        except VirtualClockError as error:
+            raised.append(error)
+
+    async def main():
+        with stop.calling(lambda: None):
+            thread = threading.Thread(target=press)
+            thread.start()
+            thread.join()
+        return stop.reason
+
+    assert run_virtual(main) == "from a thread"
+    assert len(raised) == 1

@@ -12,7 +12,7 @@ import pytest
 from labkit.backoff import full
 from labkit.client import ChatClient
 from labkit.clock import EPOCH, run_virtual
-from labkit.errors import BrokenStream, DeadlineError, StatusError
+from labkit.errors import BrokenStream, DeadlineError, StatusError, Stopped
 from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Limits
@@ -305,11 +305,9 @@ def test_t07_cancelled_calls_leave_no_slot_occupied(streaming, gate):
                     await asyncio.wait(calls)
                     assert all(call.cancelled() for call in calls)
                 assert not gate or (caller.gate.in_use, caller.gate.waiting) == (0, 0)
-                # On a busy machine httpcore keeps an entry for a call cancelled before
-                # it connected (encode/httpcore#1093). It holds no socket, and there
-                # is no limit that it could count against.
-                left = caller._http._transport._pool.connections
-                assert all(entry._connection is None for entry in left)
+                # httpcore's pool may keep dead entries (encode/httpcore#1093): no
+                # limit counts them, and none has a socket, which the server sees.
+                await server.open_at_most(0)
                 async with asyncio.timeout(10):
                     return await ask(caller)
 
@@ -352,8 +350,9 @@ def test_t08_leaving_a_stream_closes_its_connection(how):
 
     task = asyncio.run(main())
     assert task.cancelled() == (how == "cancel")
-    if how == "raise":
-        assert isinstance(task.exception(), KeyError)
+    if how in ("raise", "aclose"):
+        raised = {"raise": KeyError, "aclose": Stopped}[how]
+        assert isinstance(task.exception(), raised)
 
 
 def test_t10_the_slot_is_held_as_long_as_the_stream_and_no_longer():

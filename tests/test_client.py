@@ -1,6 +1,8 @@
 """The client: what it sends, and what it makes of answers."""
 
+import itertools
 import traceback
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -18,6 +20,8 @@ from labkit.errors import (
     LabkitError,
     MalformedStream,
     ProviderError,
+    StatusError,
+    Stopped,
 )
 from labkit.http import httpx
 from labkit.limits import Limits
@@ -29,12 +33,14 @@ from tests.wires import (
     PLAIN,
     SSE,
     URL,
+    USAGE,
     Script,
     chunk,
     client,
     complete,
     plain,
     read,
+    refused,
     streamed,
 )
 
@@ -124,7 +130,8 @@ def test_faults_in_the_path_and_a_query_stay_in_the_address():
 @pytest.mark.parametrize(
     "base_url",
     ["127.0.0.1:8787/v1", "/v1", "ftp://host/v1", "http://", "http:///v1", "http://host:port/v1",
-     "localhost", "http://user:password@host/v1", 7],
+     "localhost", "http://user:password@host/v1", 7, "http://host:65536/v1",
+     "http://host:0/v1"],
 )  # fmt: skip
 def test_a_base_url_that_is_none(base_url):
     with pytest.raises(ConfigError, match="https://host/v1") as caught:
@@ -138,6 +145,49 @@ def test_a_key_that_no_header_can_carry(key):
     with pytest.raises(ConfigError, match="api_key") as caught:
         ChatClient(URL, key)
     assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("key", [5, b"sk-0123456789", True])
+def test_a_key_that_is_no_text(key):
+    with pytest.raises(ConfigError) as caught:
+        ChatClient(URL, key)
+    assert caught.value.field == "api_key"
+
+
+@pytest.mark.parametrize("key", ["cl\u00e9", 5, b"x", True, "a\nb", " a"])
+def test_an_idempotency_key_that_no_header_can_carry(key):
+    script = Script(plain())
+    with pytest.raises(ConfigError) as caught:
+        complete(script, body={"key": key})
+    assert (caught.value.field, script.requests) == ("key", [])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"api-key": f"{KEY}\n"}, {"Authorization": f"Bearer {KEY}\u00e9"}, {"a": 5},
+     {"a": f" {KEY}"}, {f"a {KEY}": "b"}, {"": "b"}, {5: "b"}, {"a\n": "b"}, ["a"], 7],
+)  # fmt: skip
+def test_headers_that_cannot_be_sent(headers):
+    with pytest.raises(ConfigError, match="headers") as caught:
+        ChatClient(URL, headers=headers)
+    assert caught.value.field == "headers"
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_request_that_httpx_refuses_is_not_quoted():
+    failure = {"before": [httpx.LocalProtocolError(f"Illegal header value {KEY}")]}
+    with pytest.raises(ConfigError, match="check the headers") as caught:
+        complete(Script(failure))
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "AUTHORIZATION"])
+def test_a_key_in_the_headers_is_the_only_one(name):
+    script = Script(plain())
+    complete(script, api_key=KEY, headers={name: "Basic abc", "X-A": "1", "x-a": "2"})
+    sent = script.requests[0].headers
+    assert sent.get_list("authorization") == ["Basic abc"]
+    assert sent.get_list("x-a") == ["2"]
 
 
 @pytest.mark.parametrize("messages", [[], ["hi"], None, 7, {"role": "user"}])
@@ -190,16 +240,11 @@ def test_the_environment(monkeypatch):
 
 # What comes back
 
-USAGE = (
-    b'data: {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5,'
-    b' "total_tokens": 15}}\n\n'
-)
-
 
 def test_a_streamed_reply_and_its_times():
     role = chunk("", role="assistant")
     steps = [1, role, 2, chunk("A tide"), 4, chunk(" gauge"), 8, chunk(finish="stop")]
-    answer = streamed(*steps, USAGE, 16, DONE, 32)
+    answer = streamed(*steps, USAGE, 0.5, DONE, 32)
     answer["before"] = [0.5]
     answer["headers"] = {**SSE, "X-Mock-Request": "7", "server": "s"}
     pieces, reply = read(Script(answer), limits=Limits(idle_s=60))
@@ -208,9 +253,9 @@ def test_a_streamed_reply_and_its_times():
     assert reply.usage == Usage(10, 5, 15)
     assert reply.timings.opened_s == 0.5
     assert reply.timings.first_token_s == 3.5
-    assert reply.timings.complete_s == 31.5
+    assert reply.timings.complete_s == 16
     assert reply.headers == {"x-mock-request": "7"}
-    assert reply.attempts == (Attempt(0, 0, 31.5, 200),)
+    assert reply.attempts == (Attempt(0, 0, 16, 200),)
 
 
 def test_a_plain_reply_and_its_times():
@@ -298,6 +343,37 @@ def test_a_connection_that_breaks_after_the_finish_costs_nothing():
     assert reply.text == "A tide gauge"
 
 
+def test_a_plain_answer_has_a_limit(monkeypatch):
+    monkeypatch.setattr("labkit.exchange.PLAIN_LIMIT", len(PLAIN))
+    assert complete(Script(plain())).text == "A tide gauge"
+    script = Script(plain(PLAIN + b" "))
+    with pytest.raises(MalformedStream, match=f"longer than {len(PLAIN)} bytes"):
+        complete(script)
+
+
+ARGUMENTS = {"function": {"arguments": "0123456789"}}
+CALL = {"index": 0, "id": "c", "function": {"name": "f"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        (chunk("."), chunk("0123456789")),
+        (chunk(tool_calls=[CALL]), chunk(tool_calls=[{"index": 0, **ARGUMENTS}])),
+    ],
+    ids=["text", "tool call"],
+)
+def test_a_streamed_answer_has_a_limit(first, more, monkeypatch):
+    monkeypatch.setattr("labkit.assemble.ANSWER_LIMIT", 1000)
+    complete(Script(streamed(first, *[more] * 99, *ANSWER[2:])))
+    flood = itertools.repeat(more, 1000)
+    steps = itertools.chain([first], flood)
+    script = Script({"status": 200, "headers": SSE, "steps": steps})
+    with pytest.raises(MalformedStream, match="longer than 1000 characters"):
+        complete(script)
+    assert len(list(flood)) > 800  # the rest of it was not read
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"choices": []}', b"\xff"])
 def test_a_plain_body_that_is_no_answer(body):
     with pytest.raises(MalformedStream):
@@ -313,10 +389,44 @@ def test_a_stream_is_only_read_inside_its_block():
             assert await anext(stream) == stream.text == "A tide"
             with pytest.raises(LabkitError, match="to its end"):
                 stream.reply  # noqa: B018
-        with pytest.raises(StopAsyncIteration):
-            await anext(stream)
+        for _ in range(2):
+            with pytest.raises(Stopped, match="closed before its end") as caught:
+                await anext(stream)
+        assert caught.value.partial == "A tide"
 
     run_virtual(main)
+
+
+def test_after_an_error_a_stream_raises_it_again():
+    script = Script(streamed(*ANSWER[:2]))
+
+    async def main():
+        async with client(script).stream("hi") as stream:
+            with pytest.raises(IncompleteStream) as first:
+                [text async for text in stream]
+            with pytest.raises(IncompleteStream) as second:
+                [text async for text in stream]
+        return first.value, second.value
+
+    first, second = run_virtual(main)
+    assert first is second
+    assert (first.partial, len(first.attempts)) == ("A tide gauge", 1)
+
+
+@pytest.mark.parametrize("answer", [streamed(), refused(400)])
+def test_a_stream_is_entered_once(answer):
+    script = Script(answer)
+
+    async def main():
+        stream = client(script).stream("hi")
+        with suppress(StatusError):
+            async with stream:
+                [text async for text in stream]
+        with pytest.raises(LabkitError, match="entered once"):
+            await stream.__aenter__()
+
+    run_virtual(main)
+    assert len(script.requests) == 1
 
 
 def test_after_its_end_a_stream_stays_ended():

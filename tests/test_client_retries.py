@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from labkit.backoff import full
 from labkit.clock import run_virtual
-from labkit.errors import CallError, ConnectError, OutOfCredit, StatusError
+from labkit.errors import (
+    CallError,
+    ConnectError,
+    OutOfCredit,
+    ProviderError,
+    StatusError,
+)
 from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Limits
@@ -67,6 +73,13 @@ FATAL = {
     "code 400": streamed(b'data: {"error": {"code": 400}}\n\n'),
     "unknown error": streamed(b'data: {"error": {"message": "no"}}\n\n'),
 }
+# Words of refusal, but not at the door: the answer had begun.
+BUSY = b'data: {"error": {"type": "overloaded_error"}}\n\n'
+CALL = {"index": 0, "id": "c", "function": {"name": "f"}}
+BEGUN = {
+    "overloaded after text": streamed(chunk("A tide"), BUSY),
+    "overloaded after a tool call": streamed(chunk(tool_calls=[CALL]), BUSY),
+}
 KINDS = {
     **dict.fromkeys(MAY_HAVE_RUN, "may have run"),
     **dict.fromkeys(NEVER_RAN, "never ran"),
@@ -92,6 +105,29 @@ def test_what_is_asked_again(name, idempotent, call):
         why = "not retried: the request may have run"
         assert (why in str(caught.value)) == (KINDS[name] == "may have run")
     assert script.open == 0
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("name", BEGUN)
+def test_a_refusal_in_mid_answer_may_have_run(name, idempotent):
+    """complete() gives no text out before the end, so it may ask again, with a key."""
+    script = Script(BEGUN[name], plain())
+    try:
+        complete(script, retry=Retry(idempotent=idempotent))
+    except ProviderError as error:
+        assert error.opened and "may have run" in str(error)
+    assert len(script.requests) == 1 + idempotent
+
+
+@pytest.mark.parametrize("name", MAY_HAVE_RUN)
+def test_what_may_have_run_is_not_sent_again_without_a_key(name):
+    script = Script(MAY_HAVE_RUN[name], plain())
+    with pytest.raises(CallError, match="carried no idempotency key"):
+        complete(script, retry=Retry(idempotent=True), body={"key": ""})
+    assert len(script.requests) == 1
+    script = Script(NEVER_RAN["429"], plain())
+    complete(script, body={"key": ""})
+    assert len(script.requests) == 2
 
 
 def test_the_story_of_the_attempts():
@@ -141,6 +177,24 @@ def test_the_budget_bounds_the_sleep():
     assert sum(attempt.slept_s for attempt in caught.value.attempts) <= 1.5
 
 
+def test_a_budget_is_not_a_float_sum_short():
+    """0.1 + 0.2 + 0.4 is a little more than 0.7."""
+    script = Script(refused(503))
+    retry = Retry(9, budget_s=0.7, strategy="exponential", base_s=0.1)
+    with pytest.raises(StatusError):
+        complete(script, retry=retry)
+    assert len(script.requests) == 4
+
+
+@pytest.mark.parametrize(("total_s", "requests"), [(10, 1), (10.5, 2)])
+def test_a_wait_equal_to_the_total_is_not_begun(total_s, requests):
+    """At its end there would be no time left for the request."""
+    script = Script(refused(429, retry_after="10"))
+    with pytest.raises(StatusError, match="left of total_s"):
+        complete(script, limits=Limits(total_s=total_s), retry=Retry(cap_s=0))
+    assert len(script.requests) == requests
+
+
 def test_the_same_seed_gives_the_same_story():
     def story(seed):
         with pytest.raises(StatusError) as caught:
@@ -174,6 +228,15 @@ def test_a_refusal_is_known_by_its_status(rest):
         complete(script)
     assert caught.value.attempts[0].ended_s <= 1
     assert len(caught.value.detail) <= 200
+    assert script.open == 0
+
+
+def test_an_error_has_a_limit():
+    flood = iter([b"x" * 1024] * 1000)
+    script = Script({"status": 400, "headers": {}, "steps": flood})
+    with pytest.raises(StatusError):
+        complete(script)
+    assert len(list(flood)) > 900
     assert script.open == 0
 
 

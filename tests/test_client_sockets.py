@@ -3,11 +3,14 @@
 import asyncio
 import socket
 import time
+from contextlib import AsyncExitStack
 
 import pytest
 
+from labkit.cancel import Stop
 from labkit.client import ChatClient
-from labkit.errors import ConnectError
+from labkit.errors import ConnectError, DeadlineError
+from labkit.limits import Limits
 from labkit.retry import Retry
 from tests.wires import ANSWER, PLAIN, send, send_head, socket_server
 
@@ -91,3 +94,125 @@ def test_a_compressed_answer_is_read_though_none_was_asked_for():
                     return "".join([text async for text in stream])
 
     assert asyncio.run(main()) == "A tide gauge"
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("warm", [False, True], ids=["new", "used again"])
+@pytest.mark.parametrize("how", ["cancel", "cancel twice", "stop"])
+@pytest.mark.parametrize("kind", ["plain", "stream", "refused"])
+def test_a_call_given_up_at_any_step_leaves_no_socket(kind, how, warm):
+    """The same call again and again, given up one step of the loop later each time.
+
+    At each step where it can be given up: between the connection and the request,
+    say, or while the connection goes back to the pool.
+    """
+
+    async def answer(server, writer):
+        if kind == "stream":
+            await send_head(writer)
+            await send(writer, b"".join(ANSWER))
+            await send(writer, b"")
+        else:
+            status = b"200 OK" if kind == "plain" else b"400 No"
+            head = b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n"
+            writer.write(head % (status, len(PLAIN)) + PLAIN)
+
+    async def give_up(caller, steps):
+        stop = Stop()
+        call = asyncio.create_task(caller.complete("hi", stop=stop))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        gave_up = not call.done()
+        if how == "stop":
+            stop.set()
+        else:
+            call.cancel()
+        if how == "cancel twice":
+            await asyncio.sleep(0)
+            call.cancel()
+        await asyncio.wait({call})
+        if not call.cancelled():
+            call.exception()
+        return gave_up
+
+    async def main():
+        async with socket_server(answer) as server:
+            caller, steps = ChatClient(server.url), 0
+            while await give_up(caller, steps):
+                steps += 1
+                if not warm:
+                    await server.open_at_most(1)
+                    await caller.aclose()
+                    caller = ChatClient(server.url)
+            await server.open_at_most(1)  # fit to be used again
+            await caller.aclose()
+            return steps
+
+    assert asyncio.run(main()) > 10
+
+
+@pytest.mark.realtime
+def test_a_connection_that_is_not_made_is_nothing_sent():
+    """open_s is shorter than connect_s here, so it is what runs out."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+
+        async def main():
+            limits, retry = Limits(open_s=0.1), Retry(2, strategy="none")
+            async with ChatClient(url, limits=limits, retry=retry) as caller:
+                await caller.complete("hi")
+
+        with pytest.raises(DeadlineError) as caught:
+            asyncio.run(main())
+        for each in waiting:
+            each.close()
+    assert (caught.value.limit, caught.value.sent) == ("open", False)
+    assert len(caught.value.attempts) == 2
+
+
+@pytest.mark.realtime
+def test_the_environments_proxy_is_not_asked(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    async def answer(server, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(PLAIN))
+        writer.write(PLAIN)
+
+    async def main():
+        async with socket_server(answer) as server:
+            async with ChatClient(server.url) as caller:
+                return (await caller.complete("hi")).text
+
+    assert asyncio.run(main()) == "A tide gauge"
+
+
+@pytest.mark.realtime
+def test_no_pool_stands_in_the_way_of_many_streams():
+    """The gate is the place to queue, and this client has none."""
+    streams = 120  # httpx's own limit is 100
+
+    async def answer(server, writer):
+        await send_head(writer)
+        await send(writer, ANSWER[0])
+        await asyncio.Event().wait()
+
+    async def main():
+        async with (
+            socket_server(answer) as server,
+            ChatClient(server.url) as caller,
+            AsyncExitStack() as opened,
+        ):
+            for _ in range(streams):
+                await opened.enter_async_context(caller.stream("hi"))
+            return server.open
+
+    assert asyncio.run(main()) == streams

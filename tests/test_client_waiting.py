@@ -6,7 +6,7 @@ import pytest
 
 from labkit.cancel import Stop
 from labkit.clock import run_virtual
-from labkit.errors import DeadlineError, Stopped
+from labkit.errors import DeadlineError, StatusError, Stopped
 from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Limits
@@ -15,6 +15,7 @@ from tests.wires import (
     ANSWER,
     HANG,
     SSE,
+    USAGE,
     Script,
     chunk,
     client,
@@ -81,6 +82,114 @@ def test_a_body_held_open_after_done_is_not_waited_for():
     assert (script.open, script.left) == (0, 1)
 
 
+@pytest.mark.parametrize("late", [[None], [3, None], [0.5, USAGE, None]])
+@pytest.mark.parametrize("idle_s", [0.75, 15])
+def test_a_whole_answer_is_not_lost_to_a_late_farewell(late, idle_s):
+    """After the finish_reason only the usage and [DONE] can come: 1 s is for them."""
+    script = Script(streamed(*ANSWER[:3], *late))
+    pieces, reply = read(script, limits=Limits(idle_s=idle_s))
+    assert (pieces, reply.finish_reason) == (["A tide", " gauge"], "stop")
+    assert reply.timings.complete_s == min(1, idle_s)
+    assert (reply.usage is not None) == (USAGE in late)
+    assert (script.open, script.left) == (0, 1)
+
+
+def test_a_finish_that_comes_with_the_last_text_is_one_too():
+    script = Script(streamed(chunk("A tide gauge", finish="stop"), None))
+    pieces, reply = read(script)
+    assert (pieces, reply.timings.complete_s) == (["A tide gauge"], 1)
+    reply = complete(script, limits=Limits(total_s=0.5))  # no limit loses it
+    assert (reply.text, reply.timings.complete_s) == ("A tide gauge", 0.5)
+
+
+def test_empty_pieces_of_a_tool_call_are_no_sign_of_life():
+    call = {"index": 0, "id": "c", "function": {"name": "f"}}
+    empty = chunk(tool_calls=[{"index": 0, "function": {"arguments": ""}}])
+    script = Script(streamed(chunk(tool_calls=[call]), *[10, empty] * 9))
+    with pytest.raises(DeadlineError) as caught:
+        complete(script)
+    assert (caught.value.limit, caught.value.after_s) == ("idle", 15)
+
+
+@pytest.mark.parametrize("status", [401, 429])
+@pytest.mark.parametrize(
+    ("limits", "ended_s"),
+    [
+        (Limits(open_s=5), 4.9),
+        (Limits(open_s=4), 4),
+        (Limits(total_s=4.5), 4.5),
+        (Limits(open_s=4, total_s=4), 4),
+    ],
+)
+def test_a_status_is_not_lost_to_a_slow_explanation(status, limits, ended_s):
+    answer = refused(status, retry_after="200")
+    answer["before"], answer["steps"] = [3.9], [b"no", None]
+    script = Script(answer)
+    with pytest.raises(StatusError) as caught:
+        complete(script, limits=limits)
+    assert caught.value.status == status
+    assert caught.value.attempts[0].ended_s == ended_s
+    assert (script.open, script.left) == (0, 1)
+
+
+def test_a_stop_beats_a_slow_explanation():
+    async def main():
+        stop = Stop()
+        asyncio.get_running_loop().call_later(0.5, stop.set)
+        answer = {**refused(401), "steps": [None]}
+        await client(Script(answer)).complete("hi", stop=stop)
+
+    with pytest.raises(Stopped):
+        run_virtual(main)
+
+
+def test_an_answer_that_was_read_is_hung_up_inside_the_block():
+    async def main():
+        gate, script = Gate(1), Script(streamed())
+        async with client(script, gate=gate).stream("hi") as stream:
+            [text async for text in stream]
+            return gate.in_use, script.open
+
+    assert run_virtual(main) == (0, 0)
+
+
+# Closed by somebody else
+
+
+@pytest.mark.parametrize(
+    ("answer", "partial"),
+    [
+        (streamed(chunk("A tide"), None), "A tide"),
+        (HANG, ""),
+        (refused(503, retry_after="50"), ""),
+    ],
+    ids=["in mid stream", "before it opens", "in a wait"],
+)
+def test_a_reader_whose_stream_is_closed_is_stopped(answer, partial):
+    script, gate = Script(answer), Gate(1)
+
+    async def main():
+        stream = client(script, gate=gate).stream("hi")
+
+        async def reads():
+            async with stream:
+                async for _ in stream:
+                    pass
+
+        reader = asyncio.create_task(reads())
+        await asyncio.sleep(1)
+        await stream.aclose()
+        with pytest.raises(Stopped, match="closed before its end") as caught:
+            await reader
+        assert asyncio.get_running_loop().time() == 1
+        assert (gate.in_use, script.open) == (0, 0)
+        return caught.value
+
+    error = run_virtual(main)
+    assert (error.partial, len(error.attempts)) == (partial, 1)
+    assert len(script.requests) == 1
+
+
 def test_one_piece_can_be_waited_for_by_another_task():
     """asyncio.wait_for runs it in a task of its own (before Python 3.12)."""
 
@@ -91,7 +200,7 @@ def test_one_piece_can_be_waited_for_by_another_task():
             assert await asyncio.wait_for(anext(stream), 5) == "B"
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(stream), 5)
-            with pytest.raises(StopAsyncIteration):
+            with pytest.raises(Stopped):
                 await anext(stream)
         return script.open, asyncio.get_running_loop().time()
 
@@ -130,6 +239,8 @@ def test_stop_wherever_the_call_stands(answers, partial):
     error = run_virtual(main)
     assert (error.reason, error.partial) == ("user pressed Stop", partial)
     assert str(error) == "stopped: user pressed Stop"
+    waited = answers[0].get("status") == 503
+    assert error.attempts[0].slept_s == (0.5 if waited else 0)
     assert len(script.requests) == len(error.attempts) == 1
     assert script.open == 0
 

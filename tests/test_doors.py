@@ -1,17 +1,21 @@
 """The two doors, held against each other: whatever a client does, both look the same.
 
 Each scenario runs through the memory door and through real sockets. What the client
-saw, what the journal says and what the totals are must agree.
+saw, what the journal says and what the totals are must agree. There is one exception:
+at a reset, TCP throws away what a slow reader has not read yet, and memory hands it
+all over. What such a reader saw through sockets must be the beginning of it.
 """
 
 import asyncio
 import re
+from urllib.parse import parse_qsl
 
 import pytest
 
 from labkit.http import httpx
 from labkit.sse import SSEDecoder
 from mock.memory import MemoryTransport
+from mock.plan import parse
 from mock.provider import Provider, Settings
 from mock.sockets import SocketDoor
 
@@ -143,8 +147,12 @@ def at_both_doors(scenario, settings: Settings) -> list[dict]:
 NARROW = Settings(delay_ms=1, capacity=1)
 
 
-def agree(scenario, settings=NARROW) -> dict:
+def agree(scenario, settings=NARROW, slow_reset=False) -> dict:
+    """What the scenario comes to. `slow_reset`: the first request may see less."""
     memory, sockets = at_both_doors(scenario, settings)
+    if slow_reset:
+        whole, beginning = (end["seen"][0].pop("events") for end in (memory, sockets))
+        assert beginning == whole[: len(beginning)]
     assert memory["seen"] == sockets["seen"]
     assert memory["journal"] == sockets["journal"]
     assert memory["stats"] == sockets["stats"]
@@ -181,10 +189,38 @@ def test_a_stream_read(fault, way):
         await client.ask(fault, way=way)
         await client.ask("delay=0", QUESTION)  # the slot is free, at once
 
-    seen = agree(scenario)["seen"]
+    seen = agree(scenario, slow_reset=way == "slow" and is_reset(fault))["seen"]
     assert seen[-1]["status"] == 200
-    if "[DONE]" in str(seen[0]["events"]):
+    if "[DONE]" in str(seen[0].get("events")):
         assert [one["status"] for one in seen] == [200] * len(seen)
+
+
+def is_reset(fault: str) -> bool:
+    return "cut=" in fault and parse(parse_qsl(fault)).how == "reset"
+
+
+@pytest.mark.parametrize(
+    "fault", ["cut=200&length=400&delay=0", "cut=200&length=400&delay=0&slice=900"]
+)
+def test_a_reset_before_a_slow_reader_has_read(fault):
+    """How much it still gets is TCP's affair, and the one thing the doors differ in."""
+    seen_at: list = []
+
+    async def scenario(client):
+        seen_at.append(await client.ask(fault, way="slow"))
+
+    end = agree(scenario, slow_reset=True)
+    assert [seen["error"] for seen in seen_at] == ["ReadError"] * 2
+    assert end["journal"][0]["delivered"] == 200  # written; the rest is not its affair
+
+
+@pytest.mark.parametrize("how", ["close", "truncate"])
+def test_any_other_end_waits_for_a_slow_reader(how):
+    async def scenario(client):
+        await client.ask(f"cut=60&length=80&delay=0&how={how}", way="slow")
+
+    (seen,) = agree(scenario)["seen"]
+    assert len(seen["events"]) == 60
 
 
 @pytest.mark.parametrize("fault", REFUSED)
@@ -344,6 +380,18 @@ async def path_faults(client):
     await client.ask(path=f"/hang{CHAT}", read_s=0.03)
 
 
+async def malformed_messages(client):
+    said = QUESTION["messages"]
+    for message in (
+        {"role": "assistant", "tool_calls": 1},
+        {"role": "assistant", "tool_calls": [{"id": []}]},
+        {"role": "tool", "tool_call_id": [1]},
+        {"role": "user", "content": {}},
+    ):
+        await client.ask(body=STREAM | {"messages": [*said, message]})
+    await client.ask(body=STREAM | {"model": []})
+
+
 async def odd_requests(client):
     await client.ask(method="HEAD", path="/v1/models", body=None)
     await client.ask(method="HEAD", path="/nowhere", body=None)
@@ -370,7 +418,7 @@ async def odd_requests(client):
     [
         replayed, joined, joined_by_a_client_that_leaves, conflict,
         stopped_then_tried_again, abandoned_then_replayed, queued_faults, path_faults,
-        odd_requests,
+        odd_requests, malformed_messages,
     ],
 )  # fmt: skip
 def test_longer_stories(scenario):

@@ -150,3 +150,39 @@ def test_a_function_fits_on_a_screen(module):
             if lines > LIMIT_FUNCTION:
                 long.append(f"{node.name}: {lines}")
     assert long == []
+
+
+def rooms() -> list[set[str]]:
+    """The rooms of the map in labkit's docstring, as sets of module names."""
+    described = labkit.__doc__.partition("The rooms")[2].partition("The public")[0]
+    found: list[set[str]] = []
+    for line in described.splitlines():
+        if line.startswith("    "):
+            title, _, names = line.strip().partition("  ")
+            if not names:  # a line that goes on with the room above
+                title, names = "", title
+            modules = {name.strip("/ ") for name in names.split(",") if name.strip()}
+            if title:
+                found.append(modules)
+            else:
+                found[-1] |= modules
+    return found
+
+
+def room_of(module: str) -> int | None:
+    """Which room a dotted name of labkit is in; None for what is no module."""
+    first = module.split(".")[1] if module.count(".") else ""
+    return next((n for n, room in enumerate(rooms()) if first in room), None)
+
+
+def test_every_module_is_in_one_room_of_the_map():
+    here = {name.split(".")[1] for name in MODULES if name.startswith("labkit.")}
+    mapped = [name for room in rooms() for name in room]
+    assert sorted(mapped) == sorted(here - {"__main__"})
+
+
+def test_no_room_knows_one_that_comes_after_it():
+    for module in (name for name in MODULES if room_of(name) is not None):
+        for imported in everywhere(module):
+            if imported.startswith("labkit.") and room_of(imported) is not None:
+                assert room_of(imported) <= room_of(module), (module, imported)

@@ -42,10 +42,13 @@ def test_there_are_notebooks():
     assert NAMES[:2] == ["00_start_here.ipynb", "01_streaming.ipynb"]
 
 
+@pytest.mark.timeout(900)  # a notebook takes 20 s alone, more beside other tests
 def test_it_shows_what_is_committed(path):
     number = path.name[:2]
     command = [sys.executable, "-m", "labkit", "notebooks", "--check", "--only", number]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == f"{path.name}: ok\n"
     assert done.stderr == ""

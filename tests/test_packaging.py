@@ -237,3 +237,12 @@ def test_import_labkit_is_quick():
         for _ in range(3)
     )
     assert took_s < 0.5
+
+
+def test_a_script_beside_the_clone_can_import_labkit(tmp_path):
+    """The clone's own folder is called labkit too, and must not hide the package."""
+    (tmp_path / "labkit").mkdir()
+    script = "from labkit import ChatClient; import mock.plan"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ from mock.plan import PARSERS, BadFault, Plan, is_path_fault, parse, path_pairs
 WORKS = {
     "hang": ["", "1", "true", "TRUE"],
     "status": ["200", "401", "529", "599"],
-    "retry_after": ["1", "0", "-1", "0.5", "1e3"],
-    "delay": ["0", "0.5", "60", "86400000"],
+    "retry_after": ["1", "0", "-1", "0.5"],
+    "delay": ["0", "0.5", "60", "86400000", "0.0000001"],
     "first": ["0", "1234567.25"],
     "max_tokens": ["1", "1000000"],
     "stall": ["0", "5"],
@@ -32,8 +32,14 @@ WORKS = {
 FAILS = {
     "hang": ["yes", "2", " "],
     "status": ["", "99", "199", "600", "4o1", "٤٠١", "-1", "401.0", "0x191"],
-    "retry_after": ["soon", "nan", "inf", "1e999", "é", "a\nb", "\u2028", "1" * 201],
-    "delay": ["", "-1", "nan", "inf", "fast", "86400001", "1e999"],
+    "retry_after": [
+        "soon", "nan", "inf", "1e999", "é", "a\nb", "\u2028", "1" * 201,
+        "1e3", "1_0", "1.", ".5", "+1", "0x1",
+    ],
+    "delay": [
+        "", "-1", "nan", "inf", "fast", "86400001", "1e999",
+        "1e3", "1_0", "1.", " 1", "1\n", "\u0661",
+    ],
     "max_tokens": ["0", "-1", "1.5", "1000001", "9" * 5000, "True", "None"],
     "cut": ["-1", "five", "", "1e3", "²"],
     "how": ["", "Reset", "gently"],
@@ -42,7 +48,7 @@ FAILS = {
     "pack": ["0", "1001"],
     "slice": ["0"],
     "leave": ["stay"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("field, text", [(f, t) for f in WORKS for t in WORKS[f]])

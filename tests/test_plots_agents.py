@@ -1,5 +1,7 @@
 """Pictures of survival and of seconds: what each must show, whatever its looks."""
 
+from functools import cache
+
 import pandas as pd
 import pytest
 
@@ -12,9 +14,13 @@ from labkit.plots import survival as survival_plots
 NOTE = "virtual clock"
 
 
-@pytest.fixture(scope="module")
+# Each of them kills a process, which takes a second: once is enough.
+resumed, torn, in_doubt = map(cache, (lives.resumed, lives.parallel, lives.in_doubt))
+
+
+@pytest.fixture
 def parallel():
-    return lives.parallel()
+    return torn()
 
 
 LAG = pd.DataFrame(
@@ -32,8 +38,8 @@ FLAKY = pd.DataFrame(
     }
 )
 DRAWN = {
-    "resumed": lambda: survival_plots.lives(lives.resumed(), NOTE),
-    "in doubt": lambda: survival_plots.lives(lives.in_doubt(), NOTE),
+    "resumed": lambda: survival_plots.lives(resumed(), NOTE),
+    "in doubt": lambda: survival_plots.lives(in_doubt(), NOTE),
     "stop": lambda: survival_plots.stop(people.cancel(), 1200, guess_ms=1500),
     "latency": lambda: seconds_plots.latency(silence.at_work(), guess_s=2),
     "views": lambda: seconds_plots.views(silence.views()),
@@ -116,7 +122,7 @@ def test_a_disk_is_never_more_than_one_effect_behind(parallel):
 
 
 def test_a_person_is_asked_about_the_write_that_may_have_run():
-    events = lives.in_doubt()
+    events = in_doubt()
     own = events[events.resume == lives.PENDING]
     second = list(own.event[own.process == 2])
     assert second[:2] == ["in doubt", "it ran"] and second[-1] == "completed"
@@ -126,7 +132,7 @@ def test_a_person_is_asked_about_the_write_that_may_have_run():
 
 
 def test_the_run_of_three_turns_is_paid_once_over_two_processes():
-    assert lives.totals(lives.resumed()).turns_paid.to_list() == [3]
+    assert lives.totals(resumed()).turns_paid.to_list() == [3]
 
 
 def test_what_a_killed_process_leaves_behind():
@@ -183,7 +189,9 @@ def test_a_stop_that_arrives_late_is_hatched():
         ("23.flaky", lambda: FLAKY),
     ],
 )
-def test_the_bench_draws_it(table_id, experiment):
+def test_the_bench_draws_it(table_id, experiment, monkeypatch):
+    monkeypatch.setattr(lives, "resumed", resumed)
+    monkeypatch.setattr(lives, "parallel", torn)
     rows = experiment().to_dict("records") if experiment else []
     fig = figures.FIGURES[table_id]({"rows": rows, "published": []})
     assert fig.get_supxlabel() and "without" not in repr(fig)

@@ -11,7 +11,7 @@ from labkit.experiments import (
     turn_by_turn,
 )
 from labkit.experiments.catalogue import TABLES
-from labkit.plots import errors, loop
+from labkit.plots import errors, loop, spending
 from labkit.tables import compute
 
 NOTE = "virtual clock"
@@ -31,10 +31,10 @@ def draw_cap(guess_usd=None):
 DRAWN = {
     "prompts": lambda: loop.prompts(turn_by_turn.turns("plan"), 300),
     "turn_cap": lambda: draw_cap(0.02),
-    "budget": lambda: loop.budget(
+    "budget": lambda: spending.budget(
         loop_tables.budget(BUDGETS), turn_by_turn.turns("runaway", 20), NOTE
     ),
-    "overshoot": lambda: loop.overshoot(loop_tables.budget(BUDGETS), 0.002),
+    "overshoot": lambda: spending.overshoot(loop_tables.budget(BUDGETS), 0.002),
     "catalogue": lambda: loop.catalogue(loop_tables.catalogue(turns=3), 30),
     "caching": lambda: loop.caching(loop_tables.caching((4, 8)), 0.003),
     "wordings": lambda: errors.wordings(error_tables.tool_errors(), 2),
@@ -95,7 +95,7 @@ def test_the_triangle_and_the_parabola_are_the_same_run(twenty):
 
 
 def test_a_budget_is_passed_by_its_last_turn_only(twenty):
-    (ax,) = loop.budget(loop_tables.budget(("0.010",)), twenty).axes
+    (ax,) = spending.budget(loop_tables.budget(("0.010",)), twenty).axes
     (turns,) = ax.containers
     ends = [bar.get_x() + bar.get_width() for bar in turns]
     assert len(ends) == 9 and ends[-2] < 100 < ends[-1]

@@ -1,6 +1,7 @@
 """The provider itself, without sockets: times to the microsecond, and its books."""
 
 import asyncio
+import gc
 import json
 import tracemalloc
 
@@ -10,9 +11,11 @@ from labkit.clock import EPOCH, run_virtual
 from labkit.http import httpx
 from mock.answers import Answer, Model, words
 from mock.exchange import BUFFER_BYTES, Exchange, Request
-from mock.ledger import JOURNAL_ENTRIES
+from mock.hostile import HOSTILE
+from mock.ledger import JOURNAL_ENTRIES, Books
 from mock.memory import MemoryTransport
 from mock.provider import Provider, Settings
+from mock.scripted import SCRIPTED
 
 QUESTION = {"messages": [{"role": "user", "content": "What is a tide gauge?"}]}
 TICK = pytest.approx  # shorter
@@ -364,6 +367,16 @@ async def test_a_bad_request_takes_nothing_from_the_queue():
 
 
 @on_virtual_clock
+async def test_a_queued_number_may_be_as_small_as_json_can_say():
+    provider = Provider()
+    asked = json.dumps({"fault": {"delay": 1e-7, "role": True}}).encode()
+    assert b"1e-07" in asked
+    await drain(provider.open(Request("POST", "/admin/faults", body=asked)))
+    assert await status_of(provider) == 200
+    assert provider.books.journal[0].plan == "delay=0.0000001&role=1"
+
+
+@on_virtual_clock
 async def test_strange_targets_are_answered():
     provider = Provider(Settings(delay_ms=0))
     for target in ("//[", "*", "/%zz", "", "?cut=1", "http://", "//v1/chat", "/\x7f"):
@@ -371,6 +384,60 @@ async def test_strange_targets_are_answered():
         assert await exchange.head()
         assert exchange.status == (200 if target == "//v1/chat" else 404)
         await drain(exchange)
+
+
+@on_virtual_clock
+async def test_packed_tokens_are_delivered_when_they_are_written():
+    provider = Provider()
+    exchange = provider.open(post("pack=4&stall=6"))
+    await asyncio.sleep(60)
+    (entry,) = provider.books.journal
+    assert (entry.as_dict()["generated"], entry.delivered) == (6, 4)
+    exchange.leave()
+    await asyncio.sleep(0.01)
+    assert (entry.delivered, provider.books.delivered_tokens) == (4, 4)
+
+
+@pytest.mark.parametrize("fault", ["", "cut=5&how=close", "error=5"])
+def test_what_was_packed_is_delivered_at_the_end(fault):
+    async def body():
+        provider = Provider()
+        await drain(provider.open(post(f"pack=4&{fault}".rstrip("&"))))
+        return provider.books.journal[0].delivered
+
+    assert run_virtual(body) == (5 if fault else 13)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_reset_leaves_what_was_under_way_in_the_old_books(stream):
+    async def body():
+        provider = Provider()
+        exchange = provider.open(post(stream=stream))
+        await asyncio.sleep(0.2)
+        old = provider.books
+        provider.reset()
+        await drain(exchange)
+        assert old.stats()["statuses"] == {"200": 1}
+        assert (old.billed_tokens, old.delivered_tokens) == (13, 13)
+        assert old.journal[0].ending == "end"
+        assert vars(provider.books) == vars(Books())
+
+    run_virtual(body)
+
+
+@on_virtual_clock
+async def test_a_reset_while_a_request_waits_for_its_turn():
+    """Its answer is made in the new house, so it takes a place there."""
+    provider = Provider(Settings(serial_ms=100, capacity=1))
+    exchange = provider.open(post())
+    await asyncio.sleep(0.05)
+    old = provider.books
+    provider.reset()
+    await asyncio.sleep(0.1)
+    assert (old.inflight, provider.books.inflight) == (0, 1)
+    await drain(exchange)
+    assert old.stats()["statuses"] == {"200": 1}
+    assert provider.books.inflight == provider.books.requests == 0
 
 
 # Memory
@@ -426,20 +493,106 @@ async def test_an_answer_without_a_word_is_an_answer():
     assert provider.books.generated == 1 and provider.books.billed == 0
 
 
+# Mistakes of ours: they must not leave the client waiting, nor pass in silence.
+
+
+def complaints() -> list[dict]:
+    """What the running loop reports from now on."""
+    heard: list[dict] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, about: heard.append(about))
+    return heard
+
+
+def broken(*_):
+    raise ZeroDivisionError("by zero tokens")
+
+
 @on_virtual_clock
-async def test_a_provider_that_fails_breaks_the_connection():
-    """An error of ours must not leave the client waiting."""
+async def test_a_provider_that_fails_says_so():
+    heard = complaints()
+    provider = Provider(model=Model(("broken",), broken))
+    exchange = provider.open(post())
+    _, body = await drain(exchange)
+    error = json.loads(body)["error"]
+    assert (exchange.status, error["type"]) == (500, "internal_error")
+    assert "ZeroDivisionError('by zero tokens')" in error["message"]
+    (about,) = heard  # with its traceback, for whoever mends it
+    assert isinstance(about["exception"], ZeroDivisionError)
+    assert provider.books.inflight == 0
+    assert provider.books.stats()["statuses"] == {"500": 1}
 
-    def broken(body, plan):
-        raise ZeroDivisionError
 
-    loop, complaints = asyncio.get_running_loop(), []
-    loop.set_exception_handler(lambda loop, about: complaints.append(about))
-    exchange = Provider(model=Model(("broken",), broken)).open(post())
-    assert await exchange.head() is False
+@on_virtual_clock
+async def test_a_provider_that_fails_after_its_head_breaks_the_connection():
+    heard = complaints()
+    exchange = Provider().open(post(stream_options={"include_usage": True}))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("mock.replies.usage", broken)
+        _, body = await drain(exchange)
+    assert exchange.status == 200 and b"[DONE]" not in body
     assert exchange.ending == "reset"
     del exchange
+    gc.collect()
     await asyncio.sleep(0)
+    assert len(heard) == 1
+
+
+# What a client may send
+
+
+def with_message(**message) -> Request:
+    return post(messages=[{"role": "user", "content": "?"}, message])
+
+
+MALFORMED = [
+    (post(model=[]), "model"),
+    (post(model={}), "model"),
+    (post(model=1), "model"),
+    (with_message(role="user", content={}), "messages[1].content"),
+    (with_message(role="user", content=1), "messages[1].content"),
+    (with_message(role="tool", tool_call_id=[1]), "messages[1].tool_call_id"),
+    *[
+        (with_message(role="assistant", tool_calls=calls), "messages[1].tool_calls")
+        for calls in (1, "x", {"a": 1}, [1], [{}], [{"id": []}], [{"id": None}])
+    ],
+]
+
+
+@pytest.mark.parametrize("request_, field", MALFORMED)
+@pytest.mark.parametrize("model", [HOSTILE, SCRIPTED], ids=lambda each: each.names[0])
+def test_a_malformed_request_is_refused_by_field(model, request_, field):
+    async def body():
+        heard = complaints()
+        exchange = Provider(Settings(delay_ms=0), model).open(request_)
+        _, raw = await drain(exchange)
+        assert exchange.status == 400
+        assert json.loads(raw)["error"]["message"].startswith(field)
+        assert not heard
+
+    run_virtual(body)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_nesting_is_read_and_counted_or_refused(stream):
+    """At every depth, those included that can only just be read."""
+
+    async def body():
+        heard, statuses = complaints(), []
+        for depth in range(900, 1010):
+            raw = post(stream_options={"include_usage": True}, stream=stream).body
+            deep = raw.replace(b'"What is a tide gauge?"', b"[" * depth + b"]" * depth)
+            assert deep != raw
+            exchange = Provider(Settings(delay_ms=0)).open(
+                Request("POST", "/v1/chat/completions", {}, deep)
+            )
+            await drain(exchange)
+            assert exchange.ending == "end"
+            statuses.append(exchange.status)
+        assert set(statuses) == {200, 400} and statuses == sorted(statuses)
+        assert not heard
+
+    run_virtual(body)
 
 
 def test_a_naive_herd_of_a_hundred_is_cheap():

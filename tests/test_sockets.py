@@ -12,7 +12,7 @@ import time
 import pytest
 
 from mock.provider import Provider, Settings
-from mock.sockets import BODY_BYTES, SocketDoor
+from mock.sockets import BODY_BYTES, SocketDoor, _Connection
 
 BODY = json.dumps({"messages": [{"role": "user", "content": "?"}]}).encode()
 STREAM = b'{"stream": true, ' + BODY[1:]
@@ -361,6 +361,58 @@ async def test_a_client_that_never_reads_stops_the_writing(bench):
         assert delivered < 90_000
     await bench.until(lambda: bench.provider.books.statuses)
     assert bench.provider.books.journal[0].ending == "client left"
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/hang/v1/chat/completions",
+        "/stall=3/v1/chat/completions",
+        "/cut=2/v1/chat/completions",
+        "/cut=2,how=truncate/v1/chat/completions",
+        "/v1/chat/completions",
+        "/length=4000,delay=0/v1/chat/completions",
+        "nonsense",
+    ],
+)
+def test_clients_that_leave_at_any_moment_cause_no_complaint(target, how):
+    """Not one traceback: in a class of thirty, that is all anyone would look at."""
+
+    async def test(bench):
+        heard: list[dict] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, about: heard.append(about))
+        sent = request(target, STREAM) if target[0] == "/" else b"nonsense\r\n\r\n"
+
+        async def visit(stay_s):
+            async with bench.connect() as wire:
+                await wire.send(sent)
+                await asyncio.sleep(stay_s)
+                if how == "reset":
+                    linger = (1).to_bytes(4, sys.byteorder) + bytes(4)
+                    wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+        for at in range(40):
+            await visit(at * 0.0002)
+        await bench.until(lambda: not bench.door._connections, within_s=3)
+        gc.collect()
+        await asyncio.sleep(0)
+        assert heard == []
+        assert bench.provider.books.inflight == 0
+
+    served(test, Settings(delay_ms=1, capacity=None))
+
+
+@on_a_door
+async def test_a_reset_of_what_is_closed_already_is_nothing(bench):
+    """The client's reset and ours in the same moment."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+    connection = _Connection(bench.provider, reader, writer)
+    connection._reset()
+    assert writer.transport.is_closing()
+    await asyncio.sleep(0.01)  # now its socket is gone
+    connection._reset()
 
 
 # What is left behind

@@ -18,7 +18,13 @@ VERDICTS = {"exact", "fitted", "within", "differs", "context", "skipped"}
 
 def run(*argv: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-W", "error", "-m", "labkit", "tables", *argv]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=600
+    )
+
+
+# The tables take half a minute, on a busy machine minutes: longer than other tests.
+SLOW = 900
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +36,7 @@ def fresh(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.timeout(SLOW)
 @pytest.mark.xdist_group("tables")
 def test_the_committed_results_equal_a_fresh_run(fresh):
     names = {file.name for file in fresh.iterdir() if file.suffix in (".csv", ".json")}
@@ -38,6 +45,7 @@ def test_the_committed_results_equal_a_fresh_run(fresh):
         assert (fresh / name).read_bytes() == (RESULTS / name).read_bytes(), name
 
 
+@pytest.mark.timeout(SLOW)
 @pytest.mark.xdist_group("tables")
 def test_every_row_has_a_verdict_and_a_difference_has_its_reason(fresh):
     results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))
@@ -51,6 +59,7 @@ def test_every_row_has_a_verdict_and_a_difference_has_its_reason(fresh):
             assert all(key in row for key in table.keys)
 
 
+@pytest.mark.timeout(SLOW)
 @pytest.mark.xdist_group("tables")
 def test_only_the_reset_differs_from_the_chapter(fresh):
     results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))
@@ -63,6 +72,7 @@ def test_only_the_reset_differs_from_the_chapter(fresh):
     assert differing == [("14.endings", "reset")]
 
 
+@pytest.mark.timeout(SLOW)
 @pytest.mark.xdist_group("tables")
 def test_csv_and_json_say_the_same(fresh):
     results = json.loads((fresh / "tables.json").read_text(encoding="utf-8"))

@@ -23,6 +23,10 @@ def chunk(content: str | None = None, finish: str | None = None, **delta) -> byt
 
 
 DONE = b"data: [DONE]\n\n"
+USAGE = (
+    b'data: {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5,'
+    b' "total_tokens": 15}}\n\n'
+)
 ANSWER = [chunk("A tide"), chunk(" gauge"), chunk(finish="stop"), DONE]
 PLAIN = json.dumps(
     {
@@ -120,19 +124,21 @@ async def play(steps):
 class SocketServer:
     """A raw HTTP/1.1 server: `answer(server, writer)` writes what it likes.
 
-    requests: the heads that came; connections: how many; left: an event, set as soon
-    as a client has closed its connection.
+    requests: the heads that came; connections: how many; open: those that the client
+    has not closed; left: an event, set as soon as it has closed one.
     """
 
     def __init__(self, answer):
         self._answer = answer
         self.requests: list[bytes] = []
         self.connections = 0
+        self.open = 0
         self.left = asyncio.Event()
         self.url = ""
 
     async def serve(self, reader, writer):
         self.connections += 1
+        self.open += 1
         answering, first = None, b""
         try:
             while head := await read_request(reader, first):
@@ -147,12 +153,20 @@ class SocketServer:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
+            self.open -= 1
             self.left.set()
             if answering:
                 answering.cancel()
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+    async def open_at_most(self, count: int) -> None:
+        """Wait, a second at most, until no more connections are open."""
+        async with asyncio.timeout(1):
+            while self.open > count:
+                self.left.clear()
+                await self.left.wait()
 
 
 async def read_request(reader, first: bytes) -> bytes:

@@ -32,8 +32,10 @@ def sweep(
         return pd.DataFrame([run(each) for each in asked])
     with workers() as pool:
         done = pool.map(run, asked, chunksize=max(1, len(asked) // (16 * CORES)))
-        # disable=None: no bar where nobody looks, in a pipe or a log
-        bar = tqdm(done, what, len(asked), leave=False, delay=2, disable=None)
+        # None: no bar where nobody looks, in a pipe or a log. A committed page sets
+        # the variable, which tqdm itself would ignore beside an argument.
+        off = bool(os.environ.get("TQDM_DISABLE")) or None
+        bar = tqdm(done, what, len(asked), leave=False, delay=2, disable=off)
         return pd.DataFrame(list(bar))
 
 

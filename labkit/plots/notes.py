@@ -37,15 +37,28 @@ in the network; backoff 0.2 s doubling to 20 s, full jitter; Retry-After: 1 s; s
 
 
 SCAN = "virtual clock; scan_archive takes 3 s, in six steps of 0.5 s"
-SCAN_REAL = "real clock, loopback; scan_archive takes 3 s; the polling one looks every \
-20 ms"
 THREE_TURNS = "virtual clock; scenario plan: three turns, two quick tools; no time \
 between tokens"
 TRACE = "virtual clock; scenarios destructive (n1) and slow (n2); above each turn the \
 running cost"
 FLAKY = "virtual clock; 5 % of the calls are answered 503; lines: (1 - 0.05^k)^n"
-PRICED = "scripted provider; $2 and $12 a million tokens in and out; child: 6 turns at \
-most"
+PRICED = (
+    "virtual clock; 2 and 12 US dollars a million tokens, in and out; the child may \
+take 6 turns"
+)
+
+
+def scan_real(stop_s: float) -> str:
+    """Under a picture of a Stop into tools that block.
+
+    >>> print(scan_real(0.3))
+    real clock, loopback; a tool of 3 s, Stop after 0.3 s; the polling one looks every \
+20 ms
+    """
+    return (
+        f"real clock, loopback; a tool of 3 s, Stop after {stop_s:g} s; the polling one"
+        " looks every 20 ms"
+    )
 
 
 def killed(scenario: str) -> str:

@@ -54,7 +54,7 @@ def _legend(events: pd.DataFrame) -> list[Patch]:
 
 
 def _life(ax: Axes, own: pd.DataFrame) -> None:
-    saves = 0
+    saves, before = 0, None
     for row in own.itertuples():
         x, y = row.order + (row.process - 1), LANES.index(row.lane)
         if row.lane in ("model", "tools"):
@@ -65,8 +65,10 @@ def _life(ax: Axes, own: pd.DataFrame) -> None:
         else:
             ax.plot(x, y, marker="s", color=GREY, markersize=6)
             drop = -7 if saves % 2 == 0 else -19  # two rows: they would overlap
-            _words(ax, row.event, x, y, (0, drop), va="top", color=GREY)
-            saves += 1
+            if (row.process, row.event) != before:  # else it says so already
+                _words(ax, row.event, x, y, (0, drop), va="top", color=GREY)
+                saves += 1
+            before = row.process, row.event
     killed_at = (own.process == 1).sum()  # the second process comes one place later
     ax.axvline(killed_at, color=VERMILION, linewidth=2.5)
     box = {"facecolor": "white", "edgecolor": VERMILION, "pad": 1.5}

@@ -1,0 +1,75 @@
+"""The socket under one attempt: closed in the end, whoever cancels, and wherever.
+
+httpcore and anyio make a connection, hand it over, and take it back in several steps.
+A cancellation between two of them leaves the socket open with nobody to close it. So
+a request is sent in a task of its own, which is not cancelled while it connects; and
+an attempt holds its socket itself until the pool has it back. What happens inside is
+told by httpcore's extensions "trace" and "network_stream"
+(https://www.encode.io/httpcore/extensions/).
+
+What stays: for some requests that are cancelled, httpcore's pool keeps a small dead
+entry without a socket (encode/httpcore#1093). Only the pool could drop it, and httpx
+does not show its pool. It goes when the client is closed.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from labkit.http import httpx
+
+
+class Line:
+    """Follows one request of httpcore's.
+
+    connecting: a connection is being made, and nothing of the request was sent.
+        False for a connection that is used again, and for a transport that tells
+        nothing.
+    socket: ours to close; None before there is one, and once it is back in the pool.
+    """
+
+    def __init__(self):
+        self.connecting = False
+        self.socket = None
+        self._given_up = False
+
+    async def carry(self, sending: Coroutine) -> httpx.Response:
+        """Await `sending`, with `note` as its trace."""
+        task = asyncio.ensure_future(sending)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._given_up = True  # for `note`, which then ends the connecting
+            if not self.connecting:
+                task.cancel()
+            task.add_done_callback(_drop)
+            raise
+
+    async def note(self, event: str, info: dict[str, Any]) -> None:
+        """The callback of the trace extension: "connection.connect_tcp.started"."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self.socket = info["return_value"]
+            if self._given_up:
+                await self.cut()
+                raise asyncio.CancelledError
+        elif event.endswith("connect_tcp.started"):
+            self.connecting = True
+        elif event.endswith("send_request_headers.started"):
+            self.connecting = False
+            if self._given_up:
+                asyncio.current_task().cancel()
+
+    async def cut(self) -> None:
+        """Close the socket, if the pool does not have it. Twice does no harm."""
+        if self.socket:
+            # In a task of its own, which goes on if this one is cancelled (again).
+            closing = asyncio.ensure_future(self.socket.aclose())
+            with suppress(Exception):  # what failed before matters more
+                await asyncio.shield(closing)
+
+
+def _drop(task: asyncio.Task) -> None:
+    """Nobody waits for this answer any more."""
+    if not task.cancelled() and not task.exception():
+        asyncio.ensure_future(task.result().aclose())
