@@ -5,13 +5,13 @@ Here httpx's exceptions end and labkit's begin.
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import contextmanager
 
 from labkit.backoff import classify, meaning
 from labkit.errors import (
     BrokenStream,
     ConfigError,
     ConnectError,
+    LabkitError,
     MalformedStream,
     OutOfCredit,
     StatusError,
@@ -24,31 +24,41 @@ from labkit.secret import Secret
 TELLING = ("x-", "retry-after", "idempotent-", "ratelimit-")
 
 
-@contextmanager
-def translated(request: httpx.Request, watchdog: Watchdog, *, begun: bool):
+class translated:  # noqa: N801 (used like a function; a generator would cost more)
     """httpx's exceptions as ours. `begun`: the headers of the answer had come."""
-    # Theirs hold the request, and its headers the key: so they stop here, `from None`.
-    try:
-        yield
-    except httpx.ConnectTimeout:
-        raise watchdog.verdict("connect") from None
-    except (httpx.ConnectError, httpx.PoolTimeout) as error:
-        raise ConnectError(
+
+    def __init__(self, request: httpx.Request, watchdog: Watchdog, *, begun: bool):
+        self._about = request, watchdog, begun
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace) -> None:
+        # Theirs hold the request, and its headers the key: so they stop here.
+        if isinstance(error, httpx.HTTPError):
+            raise our_own(error, *self._about) from None
+
+
+def our_own(
+    error: httpx.HTTPError, request: httpx.Request, watchdog: Watchdog, begun: bool
+) -> LabkitError:
+    """What one of httpx's exceptions is called here."""
+    if isinstance(error, httpx.ConnectTimeout):
+        return watchdog.verdict("connect")
+    if isinstance(error, (httpx.ConnectError, httpx.PoolTimeout)):
+        return ConnectError(
             f"no connection to {request.url.copy_with(query=None)}"
             f" ({shorten(str(error))}): check that the server runs, and the base URL"
-        ) from None
-    except httpx.LocalProtocolError:  # its words quote the header, key and all
-        raise ConfigError(
-            "the request cannot be sent: check the headers", field="headers"
-        ) from None
-    except httpx.DecodingError as error:
-        raise MalformedStream(
-            f"the compressed answer cannot be read ({shorten(str(error))})"
-        ) from None
-    except httpx.HTTPError as error:
-        where = "in mid answer" if begun else "before an answer came"
-        said = shorten(f"{type(error).__name__} {error}")
-        raise BrokenStream(f"the connection broke {where} ({said})") from None
+        )
+    if isinstance(error, httpx.LocalProtocolError):  # it quotes the header, key and all
+        said = "the request cannot be sent: check the headers"
+        return ConfigError(said, field="headers")
+    if isinstance(error, httpx.DecodingError):
+        said = f"the compressed answer cannot be read ({shorten(str(error))})"
+        return MalformedStream(said)
+    where = "in mid answer" if begun else "before an answer came"
+    said = shorten(f"{type(error).__name__} {error}")
+    return BrokenStream(f"the connection broke {where} ({said})")
 
 
 def refusal(status: int, headers: dict[str, str], said: str) -> StatusError:

@@ -184,12 +184,13 @@ class _Connection:
         while (piece := await exchange.read()) is not None:
             if not bodyless:
                 self._writer.write(self._http.send(h11.Data(data=piece[1])))
-                await self._writer.drain()
+                if not exchange.all_read:  # else it goes with the end
+                    await self._writer.drain()
+        if exchange.ending not in ("reset", "truncate"):
+            self._writer.write(self._http.send(h11.EndOfMessage()))
+        await self._writer.drain()
         if exchange.ending == "reset":
             self._reset()
-        elif exchange.ending != "truncate":
-            self._writer.write(self._http.send(h11.EndOfMessage()))
-            await self._writer.drain()
 
     def _reset(self) -> None:
         """End the connection with RST, unless the client has ended it already."""

@@ -74,7 +74,8 @@ def test_every_variant_says_the_same_to_every_decoder(fault):
     assert content(ours) == ACCENT
     assert judged(pieces) == ours
     if "slice=1" in fault:
-        assert {len(piece) for piece in pieces} == {1}
+        # one byte each, or two where an event follows at once
+        assert {len(piece) for piece in pieces} <= {1, 2}
 
 
 def test_a_slice_cuts_inside_a_character():

@@ -15,7 +15,7 @@ class Figure:
     goal: str
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.value} ({self.goal})"
+        return f"{self.what}: {self.value}" + (f" ({self.goal})" if self.goal else "")
 
 
 def best_of(runs: int, measure: Callable[[], float]) -> float:
