@@ -25,6 +25,7 @@ from labkit.exchange import Exchange
 from labkit.gate import Gate
 from labkit.http import httpx
 from labkit.limits import Limits, Watchdog
+from labkit.line import Direct, Line
 from labkit.reply import Reply
 from labkit.request import (
     Messages,
@@ -80,6 +81,7 @@ class ChatClient:
         self.gate = gate
         self.idempotent = not base_url if retry.idempotent is None else retry.idempotent
         self._rng = rng or Random()
+        self._line = Line if transport is None else Direct
         self._http = httpx.AsyncClient(
             transport=transport,
             trust_env=False,  # no proxy or netrc that nobody asked for
@@ -120,12 +122,16 @@ class ChatClient:
         watchdog = Watchdog(self.limits, stop)
         idempotent = self.idempotent and "idempotency-key" in request.headers
         return Call(
-            lambda: Exchange(self._http, request, watchdog, self._secret),
+            lambda: self._exchange(request, watchdog),
             watchdog,
             Retries(self.retry, self._rng, idempotent),
             self.gate,
             self._secret,
         )
+
+    def _exchange(self, request: httpx.Request, watchdog: Watchdog) -> Exchange:
+        line = self._line()
+        return Exchange(self._http, request, watchdog, self._secret, line)
 
     def _request(
         self, messages: Messages, key: str | None, streamed: dict, body: dict

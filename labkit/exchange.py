@@ -41,7 +41,7 @@ class Exchange:
 
     def __init__(
         self, http: httpx.AsyncClient, request: httpx.Request, watchdog: Watchdog,
-        secret: Secret,
+        secret: Secret, line: Line,
     ):  # fmt: skip
         self._http = http
         self._request = request
@@ -50,7 +50,7 @@ class Exchange:
         self._decoder = SSEDecoder()
         self._events = iter(())
         self._first = ""
-        self._line = Line()
+        self._line = line
         self._leaving = AsyncExitStack()
         self.assembler = Assembler()
         self.status: int | None = None

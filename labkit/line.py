@@ -69,6 +69,13 @@ class Line:
                 await asyncio.shield(closing)
 
 
+class Direct(Line):
+    """For a transport that is no socket: there is nothing to hold on to."""
+
+    async def carry(self, sending: Coroutine) -> httpx.Response:
+        return await sending
+
+
 def _drop(task: asyncio.Task) -> None:
     """Nobody waits for this answer any more."""
     if not task.cancelled() and not task.exception():

@@ -60,7 +60,7 @@ def on_virtual_clock(test):
 @on_virtual_clock
 async def test_the_first_token_comes_at_60_ms_and_the_last_at_780():
     times, body = await drain(Provider().open(post()))
-    expected = [0.06 * n for n in range(1, 14)] + [0.78, 0.78]  # ... the end, [DONE]
+    expected = [0.06 * n for n in range(1, 14)]  # the end and [DONE] with the last
     assert times == TICK(expected, abs=1e-6)
     assert body.endswith(b"data: [DONE]\n\n")
 
@@ -78,7 +78,7 @@ async def test_a_plain_reply_comes_whole_at_780_ms():
 @on_virtual_clock
 async def test_first_and_delay_are_separate():
     times, _ = await drain(Provider().open(post("first=500&delay=10&max_tokens=3")))
-    assert times == TICK([0.5, 0.51, 0.52, 0.52, 0.52], abs=1e-6)
+    assert times == TICK([0.5, 0.51, 0.52], abs=1e-6)
 
 
 @on_virtual_clock
@@ -117,7 +117,7 @@ async def test_latency_counts_both_ways():
             times.append(loop.time())
             async for _ in reply.aiter_raw():
                 times.append(loop.time())
-    assert times == TICK([0.2, 0.26, 0.32, 0.32, 0.32], abs=1e-6)
+    assert times == TICK([0.2, 0.26, 0.32], abs=1e-6)
 
 
 # Limits
@@ -234,8 +234,8 @@ async def test_a_key_in_flight_is_joined_and_a_finished_one_replayed():
     await asyncio.sleep(0.3)
     joined = provider.open(post(key="a"))
     times, body = await drain(joined)
-    assert times[:5] == TICK([0.3] * 5, abs=1e-6)  # at once what there is ...
-    assert times[5] == TICK(0.36, abs=1e-6)  # ... then in step with the first
+    # At once what there is, then in step with the first.
+    assert times == TICK([0.06 * n for n in range(5, 14)], abs=1e-6)
     replayed = provider.open(post(key="a"))
     assert (await drain(replayed))[1] == body == (await first)[1]
     marks = [e.headers.get("idempotent-replay") for e in (joined, replayed)]

@@ -5,6 +5,7 @@ in a block that `--write` makes anew.
 """
 
 import argparse
+import gc
 import os
 import platform
 
@@ -23,6 +24,8 @@ def main(args: argparse.Namespace) -> int:
     measures.append(lambda: [clients.many_seeds(args.seeds)])
     figures: list[Figure] = []
     for measure in measures:
+        gc.collect()
+        gc.freeze()  # the garbage of the measures before is not this one's to count
         for figure in measure():
             print(figure, flush=True)
             figures.append(figure)
