@@ -9,6 +9,7 @@ compare all the others with what is committed.
 import argparse
 import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -105,9 +106,12 @@ def execute(notebook):
         extra_arguments=["--log-level=ERROR"],  # it warns of its own loopback ports
         resources={"metadata": {"path": str(FOLDER)}},
     )
+    # What a cell writes comes back as its output. The kernel's own standard error is
+    # something else: it may complain of its tasks when it is told to end.
+    own = subprocess.DEVNULL
     with tempfile.TemporaryDirectory() as profile:
         try:
-            client.execute(env=environment(profile))
+            client.execute(env=environment(profile), stderr=own)
         except exceptions.CellExecutionError as error:
             said = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback)
             raise NotebookError(f"a cell failed:\n{said}") from None
