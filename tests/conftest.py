@@ -1,10 +1,17 @@
 """What holds for every test: nothing leaves this machine, and real time gets quiet."""
 
 import os
+import signal
 import sys
+import threading
 
 import pytest
 from hypothesis import settings
+
+# A shell has a job in the background ignore SIGINT, and all that it starts with it.
+# The tests of the interrupt need it as it usually is.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A developer's own endpoint and key must not be reached by a test run; a proxy must
 # not stand between a test and 127.0.0.1. Subprocesses inherit this.
