@@ -7,7 +7,7 @@ beginning.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from labkit.clock import wall_time
@@ -39,7 +39,7 @@ class Call:
         self._new_exchange = new_exchange
         self._watchdog = watchdog
         self._retries = retries
-        self._gate = gate or nullcontext()
+        self._gate = gate
         self._slot = AsyncExitStack()
         self._secret = secret
         self._exchange: Exchange | None = None
@@ -87,8 +87,9 @@ class Call:
 
     async def _try_until_done(self, work: Callable[[Exchange], Awaitable]) -> None:
         async with self._telling():
-            async with self._watchdog.watch("total"):
-                await self._slot.enter_async_context(self._gate)
+            if self._gate:
+                async with self._watchdog.watch("total"):
+                    await self._slot.enter_async_context(self._gate)
             while True:
                 self._exchange = self._new_exchange()
                 try:

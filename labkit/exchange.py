@@ -6,7 +6,7 @@ No retries and no policy; `labkit.wire` gives the failures their names.
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 
 from labkit.assemble import ANSWER_LIMIT, Assembler
 from labkit.backoff import classify
@@ -22,7 +22,7 @@ from labkit.http import httpx
 from labkit.limits import Watchdog
 from labkit.line import Line
 from labkit.secret import Secret
-from labkit.sse import SSEDecoder
+from labkit.sse import SSEDecoder, SSEEvent
 from labkit.wire import read_at_most, refusal, telling, translated, words
 
 PLAIN_LIMIT = ANSWER_LIMIT  # bytes of an answer that is not streamed
@@ -61,25 +61,24 @@ class Exchange:
 
     async def open(self) -> None:
         """Send, and read until the answer opens. Nothing is given out before that."""
-        async with self._watched("open"):
-            await self._send()
-            if classify(self.status) == "ok":
-                return await self._read_beginning()
-        raise await self._refusal()
+        try:
+            async with self._watchdog.watch("open"):
+                await self._send()
+                if classify(self.status) == "ok":
+                    return await self._read_beginning()
+            raise await self._refusal()
+        except BaseException as error:
+            await self._give_up(error)
+            raise
 
     async def piece(self) -> str:
         """The next content that is not empty; "" at the end of the answer."""
-        piece = ""
         try:
-            async with self._watched("idle", self._patience_s):
-                piece, self._first = self._first, ""
-                while not (piece or self.ended):
-                    piece = await self._advance()
-        except DeadlineError:
-            if not self.assembler.finish_reason:
-                raise
-            self._finish()  # the answer was whole: only its farewell is late
-        return piece
+            self._watchdog.check()
+            return self._at_hand() or await self._wait_for_piece()
+        except BaseException as error:
+            await self._give_up(error)
+            raise
 
     async def read_all(self) -> None:
         """Open, and read to the end."""
@@ -91,19 +90,13 @@ class Exchange:
         """Hang up. Twice does no harm."""
         await self._leaving.aclose()
 
-    @asynccontextmanager
-    async def _watched(self, limit: str, at_most_s: float = math.inf):
-        """Wait under a limit. Whatever fails, the connection is gone."""
-        try:
-            async with self._watchdog.watch(limit, at_most_s):
-                yield
-        except BaseException as error:
-            if isinstance(error, CallError):
-                error.partial = error.partial or self.assembler.text
-                error.sent = not self._line.connecting
-                error.opened = self.assembler.opened
-            await self.close()
-            raise
+    async def _give_up(self, error: BaseException) -> None:
+        """Whatever failed: hang up, and let the error tell how far it came."""
+        if isinstance(error, CallError):
+            error.partial = error.partial or self.assembler.text
+            error.sent = not self._line.connecting
+            error.opened = self.assembler.opened
+        await self.close()
 
     async def _send(self) -> None:
         self.started_s = self._watchdog.elapsed_s
@@ -138,7 +131,11 @@ class Exchange:
         if self._is_plain():
             await self._read_plain()
         while not (self.assembler.opened or self.ended):
-            self._first = await self._advance()
+            event = next(self._events, None)
+            if event is None:
+                await self._receive()
+            else:
+                self._first = self._take(event)
 
     async def _read_plain(self) -> None:
         with self._translated():
@@ -155,12 +152,33 @@ class Exchange:
     def _patience_s(self) -> float:
         return FAREWELL_WAIT_S if self.assembler.finish_reason else math.inf
 
-    async def _advance(self) -> str:
-        """One event further, or one read further; the content it brought."""
-        event = next(self._events, None)
-        if event is None:
-            await self._receive()
+    def _at_hand(self) -> str:
+        """The next content in what has come already; "" if there is none."""
+        piece, self._first = self._first, ""
+        while not (piece or self.ended):
+            event = next(self._events, None)
+            if event is None:
+                break
+            piece = self._take(event)
+        return piece
+
+    async def _wait_for_piece(self) -> str:
+        if self.ended:
             return ""
+        try:
+            async with self._watchdog.watch("idle", self._patience_s):
+                while not self.ended:
+                    await self._receive()
+                    if piece := self._at_hand():
+                        return piece
+        except DeadlineError:
+            if not self.assembler.finish_reason:
+                raise
+            self._finish()  # the answer was whole: only its farewell is late
+        return ""
+
+    def _take(self, event: SSEEvent) -> str:
+        """One event further; the content it brought."""
         signs = self.assembler.signs
         piece = self.assembler.add(event)
         if self.assembler.signs > signs:
@@ -197,7 +215,7 @@ class Exchange:
         wait_s = min(ERROR_WAIT_S, open_due_s - self._watchdog.elapsed_s)
         # A limit that fires here changes nothing: the status is known. A Stop does.
         with suppress(DeadlineError, StreamError):
-            async with self._watched("open", wait_s):
+            async with self._watchdog.watch("open", wait_s):
                 with self._translated():
                     body = await read_at_most(self._chunks, ERROR_LIMIT)
         await self.close()

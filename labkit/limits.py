@@ -19,8 +19,9 @@ class Limits:
 
     connect_s: until the TCP (and TLS) connection stands.
     open_s: from the start of one attempt until the answer opens: its first content,
-        tool-call delta or finish. Headers, a role and keep-alives open nothing. An
-        answer that is not streamed opens when it is whole: stream what takes long.
+        reasoning, tool-call delta or finish. Headers, a role and keep-alives open
+        nothing. An answer that is not streamed opens when it is whole: stream what
+        takes long.
     idle_s: between two of those. Keep-alives do not count, nor does the time that
         the caller takes over a piece.
     total_s: the whole logical call, with all its attempts and the waits between.
@@ -96,9 +97,7 @@ class Watchdog:
 
         at_most_s: shortens the limit, for what may be missing.
         """
-        self.fired = None  # an earlier attempt may have run into a limit
-        if self._closed or (self.stop and self.stop.is_set):
-            raise self.verdict("closed" if self._closed else "stop")
+        self.check()
         try:
             async with asyncio.timeout(None) as scope:
                 self._scope = scope
@@ -112,9 +111,15 @@ class Watchdog:
         finally:
             self._scope = None
 
+    def check(self) -> None:
+        """Raise Stopped if the call was closed, or the caller's Stop is set."""
+        self.fired = None  # an earlier attempt may have run into a limit
+        if self._closed or (self.stop and self.stop.is_set):
+            raise self.verdict("closed" if self._closed else "stop")
+
     def progress(self, at_most_s: float = math.inf) -> None:
         """Something that counts has come: from here on idle_s is the limit."""
-        if not self.fired:
+        if self._scope and not self.fired:
             self._arm("idle", at_most_s)
 
     def close(self) -> None:

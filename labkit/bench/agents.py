@@ -4,6 +4,7 @@ Both drive the scripted provider over a socket, and only this process's CPU coun
 """
 
 import asyncio
+import gc
 import json
 import statistics
 import tempfile
@@ -131,8 +132,9 @@ def flat() -> list[Figure]:
         per_turn = {20: [], 100: []}
         async with ChatClient(server.url) as client:
             await everything(client, "runaway", tools, 5, trace)
-            for _ in range(6):
+            for _ in range(10):
                 for turns, found in per_turn.items():
+                    gc.collect()  # what the run before has left is not this one's
                     took_s = await cpu_s(
                         lambda n=turns: everything(client, "runaway", tools, n, trace)
                     )
