@@ -11,12 +11,14 @@ reply without a finish_reason did not finish, whether `[DONE]` came or not.
   would let a model's own text forge the end.
 - Data that is blank or starts with a colon is a keep-alive in the wrong place, and
   is skipped. No JSON starts with a colon, so nothing of an answer can hide there.
+  So is an event with the name of one, whatever its data.
 - An error is an `error` key, an `event: error`, `"object": "error"` (or `"type"`),
-  or the finish_reason "error".
-- Only choice 0 is ours. `refusal` and `reasoning_content` are not its text.
-- A usage that is missing, torn or all zero is unknown (None), never 0.
+  or the finish_reason "error". One in another form is told if no answer comes.
+- Only choice 0 is ours. `refusal` and reasoning are not its text, but signs of life.
+- A whole message in place of the first delta is an answer sent in one event.
+- A usage that is missing, torn or zero is unknown (None), never 0.
 - finish_reason "stop" after tool calls is still a tool-call turn: look at
-  `tool_calls`, not at the reason.
+  `tool_calls`, not at the reason. Once it says that the answer was cut, it stays so.
 """
 
 from collections.abc import Iterable
@@ -26,12 +28,17 @@ from labkit.badanswer import error_event, malformed, provider_error
 from labkit.errors import EmptyStream, IncompleteStream, MalformedStream, StreamError
 from labkit.sse import SSEDecoder, SSEEvent
 from labkit.strictjson import WHITE_SPACE, as_object, member, mend, parse_object
-from labkit.toolcalls import ToolCall, ToolCalls
+from labkit.toolcalls import CUT, ToolCall, ToolCalls, as_delta, fault_of_calls
 from labkit.usage import Usage
 
 __all__ = ["Assembler", "ToolCall", "Usage", "read_stream"]
 
 ANSWER_LIMIT = 32 << 20  # characters of text and tool calls: far beyond any model
+
+KEEP_ALIVES = ("ping", "keepalive", "keep-alive", "heartbeat")  # names of events
+# What a model says beside its answer: DeepSeek and vLLM, OpenRouter, OpenAI.
+ASIDES = ("reasoning_content", "reasoning", "refusal")
+NO_REASON = ("", "null", "None")  # a null that became a word on its way
 
 
 class Assembler:
@@ -50,9 +57,9 @@ class Assembler:
     finish_reason: "stop", "length", "tool_calls" ...; None until it comes.
     usage: the last usage that came (servers repeat it, counting up), or None.
     done: `[DONE]` was seen; events after it are ignored.
-    signs: signs of life so far: pieces of content or of a tool call, and the finish.
-        A role, a usage, a keep-alive or an empty piece is none. Limits on silence
-        watch it.
+    signs: signs of life so far: pieces of content, of reasoning or of a tool call,
+        and the finish. A role, a usage, a keep-alive or an empty piece is none.
+        Limits on silence watch it.
     """
 
     def __init__(self) -> None:
@@ -66,6 +73,7 @@ class Assembler:
         self._pieces: list[str] = []
         self._half = ""  # the first half of a surrogate pair, kept for the second
         self._calls = ToolCalls()
+        self._stray = ""  # the last chunk without choices: perhaps an error's words
 
     @property
     def text(self) -> str:
@@ -88,18 +96,20 @@ class Assembler:
         Raises ProviderError or MalformedStream, with the text so far as `partial`.
         """
         data = event.data.strip(WHITE_SPACE)
+        named = event.event != "message" and not self.done
+        if named and self._is_aside(event.event.lower(), data):
+            return ""
+        self.done = self.done or data == "[DONE]"
         if self.done or not data or data.startswith(":"):
             return ""
-        if data == "[DONE]":
-            self.done = True
-            return ""
         self._chunks += 1
-        if event.event == "error":
-            raise provider_error(error_event(data), self.text)
         try:
             chunk = parse_object(data)
             choice = self._read_frame(chunk)
-            return self._read_choice(choice, member(choice, "delta", dict) or {})
+            if not (choice or chunk.get("choices") or chunk.get("usage")):
+                self._stray = data
+            delta = member(choice, "delta", dict) or self._in_one_event(choice)
+            return self._read_choice(choice, delta)
         except ValueError as error:
             where = f"chunk {self._chunks}"
             raise malformed(where, data, error, self.text) from error
@@ -110,7 +120,8 @@ class Assembler:
         leftover: what `SSEDecoder.close` returned, for the message.
         Raises EmptyStream, IncompleteStream or MalformedStream.
         """
-        hint = f" Left over: {leftover!r}." if leftover else ""
+        leftover = leftover or self._stray
+        hint = f" Left over: {leftover!r:.200}." if leftover else ""
         if not self._chunks:
             raise EmptyStream(
                 "the provider answered 200 but sent no data: ask again, and check"
@@ -123,10 +134,9 @@ class Assembler:
                 f" fit to show but not to save; ask again.{hint}",
                 partial=self.text,
             )
-        for call in self.tool_calls:
-            if not call.name:
-                error = ValueError("a tool call without a name")
-                raise malformed("the answer", call.arguments, error, self.text)
+        fault = fault_of_calls(self.tool_calls, self.finish_reason, self.text)
+        if fault:
+            raise fault
 
     @classmethod
     def from_body(cls, body: bytes) -> "Assembler":
@@ -152,10 +162,21 @@ class Assembler:
         message = member(choice, "message", dict)
         if message is None:
             raise ValueError("`choices` holds no message with index 0")
-        calls = member(message, "tool_calls", list) or []
-        # Here each entry is a call of its own, even where two share an id.
-        whole = [{**as_object(call), "index": n} for n, call in enumerate(calls)]
-        self._read_choice(choice, {**message, "tool_calls": whole})
+        self._read_choice(choice, as_delta(message))
+
+    def _is_aside(self, name: str, data: str) -> bool:
+        """An event with a name: is it a keep-alive? Raises where it is an error."""
+        if name == "error":
+            self._chunks += 1
+            raise provider_error(error_event(data), self.text)
+        return name in KEEP_ALIVES
+
+    def _in_one_event(self, choice: dict[str, Any]) -> dict[str, Any]:
+        """The message of a server that streams it as a single event; {} for one that
+        only repeats what came before, or that is still growing."""
+        if self.opened or not choice.get("finish_reason"):
+            return {}
+        return as_delta(member(choice, "message", dict) or {})
 
     def _read_frame(self, chunk: dict[str, Any]) -> dict[str, Any]:
         """All but the choices; returns choice 0, or {} where there is none."""
@@ -176,15 +197,17 @@ class Assembler:
         never leaves text behind that was not given out."""
         content = member(delta, "content", str) or ""
         calls = member(delta, "tool_calls", list) or []
-        reason = member(choice, "finish_reason", str)
+        reason = member(choice, "finish_reason", str) or ""
+        reason = "" if reason in NO_REASON else reason
         if choice.get("error") or reason == "error":
             told = choice.get("error") or "finish_reason is error"
             raise provider_error(told, self.text)
         called = sum(self._calls.add(as_object(call)) for call in calls)
         self._grow(len(content) + called)
-        if reason:
+        if reason and self.finish_reason not in CUT:
             self.finish_reason = mend(reason)
         self.signs += bool(content) + bool(called) + bool(reason)
+        self.signs += not content and any(map(delta.get, ASIDES))
         return self._give_out(content)
 
     def _grow(self, characters: int) -> None:

@@ -148,9 +148,14 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return next((wait for wait in waits if 0 < wait < math.inf), None)
 
 
+FOREVER_S = 1e15
+
+
 def _seconds(text: str) -> float:
     """A plain decimal number, or 0. (float() alone would take nan, 1e3, 1_0, +1.)"""
-    return float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else 0.0
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
+        return 0.0
+    return min(float(text), FOREVER_S)  # 400 digits are a long wait, and legal
 
 
 def _until(text: str, now: float) -> float:

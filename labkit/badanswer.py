@@ -33,6 +33,8 @@ def provider_error(error: Any, partial: str) -> ProviderError:
 
 def error_event(data: str) -> Any:
     """The error in an `event: error`: an object if it is JSON, else the words."""
+    if not data:
+        return "it gave no words"
     try:
         told = parse_object(data)
     except ValueError:

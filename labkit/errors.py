@@ -190,7 +190,8 @@ class BrokenStream(StreamError):
 
 
 class MalformedStream(StreamError):
-    """The body holds bytes that are no legal event, JSON or chat chunk."""
+    """The body holds bytes that are no legal event, JSON or chat chunk, or a tool call
+    that is lost, nameless or cut off before its arguments."""
 
 
 class ProviderError(StreamError):

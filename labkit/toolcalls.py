@@ -16,12 +16,17 @@ sort them all:
 4. What is empty is absent: a later "" never wipes an id or a name.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.strictjson import member, mend
+from labkit.badanswer import malformed
+from labkit.errors import MalformedStream, shorten
+from labkit.strictjson import as_object, member, mend
 
 MAX_CALLS = 128  # in one turn; a stream with more has lost its mind
+CUT = ("length", "content_filter")  # the finish reasons that say: the end is missing
+CALLS = ("tool_calls", "function_call")  # those that promise a call
 
 
 @dataclass(frozen=True)
@@ -112,3 +117,38 @@ class ToolCalls:
         draft = self._at_index[index] = _Draft()
         self._drafts.append(draft)
         return draft
+
+
+def as_delta(message: dict[str, Any]) -> dict[str, Any]:
+    """A whole message as one large delta. Each of its calls is a call of its own,
+    even where two share an id."""
+    calls = member(message, "tool_calls", list) or []
+    whole = [{**as_object(call), "index": n} for n, call in enumerate(calls)]
+    return {**message, "tool_calls": whole}
+
+
+def fault_of_calls(
+    calls: Sequence[ToolCall], reason: str, text: str
+) -> MalformedStream | None:
+    """Why nobody may act on the calls of a finished answer; None if all is well.
+
+    A call whose arguments are cut in the middle is left to its reader: half of an
+    object is no JSON. But one that was cut before they began looks like a call
+    without arguments, and would be run as one.
+    """
+    nameless = [call for call in calls if not call.name]
+    if nameless:
+        error = ValueError("a tool call without a name")
+        return malformed("the answer", nameless[0].arguments, error, text)
+    if calls and reason in CUT and not calls[-1].arguments.strip():
+        return MalformedStream(
+            f"the answer was cut off (finish_reason {reason}) before the arguments of"
+            f" its tool call {shorten(calls[-1].name, 60)} came: raise max_tokens",
+            partial=text,
+        )
+    if reason in CALLS and not calls and not text:
+        return MalformedStream(
+            f"the answer says that it calls a tool (finish_reason {reason}), but"
+            " holds neither a call nor text: the call was lost; ask again"
+        )
+    return None

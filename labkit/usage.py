@@ -17,8 +17,8 @@ class Usage:
     def read(cls, raw: object) -> "Usage | None":
         """None where the counts are missing or torn: no bill can be made from them.
 
-        All zero is unknown too, since no prompt has 0 tokens. A budget that read it
-        as free would never be spent.
+        A prompt of 0 tokens is unknown too, since there is none. A budget that read
+        it as free would never be spent. So is a count that no model can reach.
 
         >>> Usage.read({"prompt_tokens": 10, "completion_tokens": 5})
         Usage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
@@ -28,9 +28,12 @@ class Usage:
         if not isinstance(raw, dict):
             return None
         counts = raw.get("prompt_tokens"), raw.get("completion_tokens")
-        if any(type(count) is not int or count < 0 for count in counts):
-            return None
-        if not any(counts):
+        if not all(map(is_count, counts)) or not counts[0]:
             return None
         total = raw.get("total_tokens")
-        return cls(*counts, total if type(total) is int else sum(counts), raw)
+        return cls(*counts, total if is_count(total) else sum(counts), raw)
+
+
+def is_count(value: object) -> bool:
+    """A whole number of tokens, within reason: JSON allows thousands of digits."""
+    return type(value) is int and 0 <= value <= 10**12

@@ -26,7 +26,8 @@ def streams_by_the_book(draw) -> list[dict]:
         for piece in pieces:
             function = {"arguments": piece}
             deltas.append({"tool_calls": [{"index": index, "function": function}]})
-    reason = draw(st.sampled_from(["stop", "tool_calls"]))
+    reasons = ["stop", "tool_calls"] if len(deltas) > 1 else ["stop"]
+    reason = draw(st.sampled_from(reasons))
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": reason})
     frame = {

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.backoff import (
+    FOREVER_S,
     RULES,
     STRATEGIES,
     classify,
@@ -103,7 +104,7 @@ def test_the_date_without_a_zone_is_utc_as_well():
     """-1 +1 nan inf -inf Infinity 1e999 1e3 0x10 1_000 0 0.0 00 abc ٣ 1, 1;2 .5 5.
     2026-07-15T00:00:30Z""".split()
     + ["", " ", "1 2", "Wed, 15 Jul 2026", "Wed, 99 Jul 2126 00:00:00 GMT"]
-    + ["Thu, 01 Jan 1970 00:00:00 GMT", "9" * 400],
+    + ["Thu, 01 Jan 1970 00:00:00 GMT"],
 )
 def test_no_hint(value):
     assert retry_after({"retry-after": value}, NOW) is None
@@ -121,6 +122,7 @@ def test_no_header_is_no_hint():
         ({"RETRY-AFTER": " 7 "}, 7),
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after": "4294967"}, 4_294_967),  # 49 days; the client gives up
+        ({"retry-after": "9" * 400}, FOREVER_S),
         ({"retry-after-ms": "50", "retry-after": "20"}, 0.05),
         ({"retry-after-ms": "junk", "retry-after": "20"}, 20),
         ({"retry-after-ms": "0", "retry-after": "20"}, 20),
