@@ -6,6 +6,7 @@ with the run: after a crash, after a person's decision, in another process.
 
 import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -49,13 +50,16 @@ class RunState:
     prompt_tokens, completion_tokens: summed over the turns.
     context_tokens: prompt and reply of the last turn.
     own_cost: US dollars, without the subagents; `cost` includes them.
-    unpriced_turns: turns whose cost is not known, and not in `cost`.
-    asking: the idempotency key of the turn that was sent and has no answer yet.
+    unpriced_turns: turns whose cost is not known, and not in `cost`: the provider
+        left out the usage, or nobody has said a price, or the turn was cut off.
+    asking: the idempotency key of the turn that was sent and has no answer yet; after
+        a crash it says that one may have been lost.
     approvals, rejections: a person's decisions about pending calls.
     started: ids of the writes that were begun and have no result yet.
     remembered: results of reads, if the run asks for dedupe.
     children: the subagents' runs, by the id of the call.
-    output: the answer. error: why it failed.
+    output: the answer; a run that has one is over, and asks no more.
+    error: why it failed.
     limits: the caps of the last `run`, as RunLimits.as_dict() has them.
     revision: how often it was saved.
     """
@@ -149,8 +153,13 @@ def as_dict(state: RunState) -> dict[str, Any]:
     return head | rest
 
 
-def from_dict(found: dict[str, Any]) -> RunState:
+DEPTH = 150  # of subagents in subagents: more than a loop could have gone down
+
+
+def from_dict(found: dict[str, Any], depth: int = 0) -> RunState:
     """The reverse. ValueError for anything that `as_dict` cannot have written."""
+    if depth > DEPTH:
+        raise ValueError(f"it has subagents in subagents, over {DEPTH} deep")
     found = dict(found)
     version = found.pop("version", None)
     if type(version) is int and version > VERSION:
@@ -173,7 +182,9 @@ def from_dict(found: dict[str, Any]) -> RunState:
         **found
         | {
             "own_cost": money(found["own_cost"], "own_cost"),
-            "children": {id: from_dict(as_object(child)) for id, child in children},
+            "children": {
+                id: from_dict(as_object(child), depth + 1) for id, child in children
+            },
         }
     )
 
@@ -197,15 +208,41 @@ def check(found: dict[str, Any]) -> None:
     for at, message in enumerate(found["messages"]):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise ValueError(f"`messages[{at}]` is no message with a role")
-        try:
-            message["role"] == "tool" and message["tool_call_id"]
-            calls_of(message)
-        except (LookupError, TypeError):
-            raise ValueError(f"`messages[{at}]` is torn: {message!r:.80}") from None
-    for name in ("approvals", "rejections"):
+        if not is_whole(message):
+            raise ValueError(f"`messages[{at}]` is torn: {message!r:.80}")
+    for name, needed in (("approvals", CALL), ("rejections", CALL | {"words"})):
         for each in found[name]:
-            if not isinstance(each, dict) or not CALL <= each.keys():
+            if not isinstance(each, dict) or not needed <= each.keys():
                 raise ValueError(f"`{name}` holds something that names no call")
+            if not all_text(each[key] for key in needed):
+                raise ValueError(f"`{name}` holds something that is no text")
+    for name, values in (
+        ("started", found["started"]),
+        ("remembered", found["remembered"].values()),
+        ("interruption", [(found["interruption"] or {"type": ""}).get("type")]),
+    ):
+        if not all_text(values):
+            raise ValueError(f"`{name}` holds something that is no text")
+    for name, kinds in KINDS.items():
+        if kinds == (int,) and found[name] < 0:
+            raise ValueError(f"`{name}` is {found[name]}: no count is below 0")
+    if found["limits"] is not None and found["limits"].keys() != LIMITS:
+        raise ValueError(f"`limits` must be {sorted(LIMITS)}, and nothing else")
 
 
 CALL = {"call_id", "tool_name", "arguments"}  # what a decision is bound to
+LIMITS = {"max_turns", "max_budget_usd"}
+
+
+def is_whole(message: Message) -> bool:
+    """Are its calls, or the call that it answers, named in text?"""
+    try:
+        calls = calls_of(message)
+    except (LookupError, TypeError):
+        return False
+    answered = [message.get("tool_call_id")] if message["role"] == "tool" else []
+    return all_text([*answered, *(each for c in calls for each in vars(c).values())])
+
+
+def all_text(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)

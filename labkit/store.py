@@ -6,14 +6,17 @@ What stands in the file, and what it survives: labkit.runfile.
 import json
 import os
 import re
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.runfile import RunFile, last_line
+from labkit.runfile import RunFile, last_line, saving
 from labkit.state import VERSION, RunState, StateError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+# On Windows these are devices, whatever comes after a dot.
+DEVICES = re.compile(r"(CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\..*)?", re.IGNORECASE)
 HEAD = re.compile(rb'\{"version":%d,"run_id":("[^"]*"),"revision":(\d+)[,}]' % VERSION)
 
 
@@ -45,7 +48,7 @@ class RunStore:
         """A run, as it was saved last. StateError if it is not there or torn."""
         path = self.path(run_id)
         try:
-            text = last_line(path.read_bytes()).decode()
+            text = last_line(read(path)).decode()
         except FileNotFoundError:
             known = ", ".join(self.list()) or "none"
             raise StateError(
@@ -64,17 +67,21 @@ class RunStore:
 
     def save(self, state: RunState) -> None:
         """Add the state to the file of its run. StateError if it does not follow on
-        what stands there: nothing is superseded that somebody has not seen."""
+        what stands there: nothing is superseded that somebody has not seen. SaveError
+        if the disk does not take it: the run on it is then as it was."""
         held = self._held.get(state.run_id)
         if held is None:
             with self.lock(state.run_id):
                 return self.save(state)
         self.check(state)
+        path = self.path(state.run_id)
         if held.file is None:
-            held.file = RunFile(self.path(state.run_id))
+            with saving(path):
+                held.file = RunFile(path)
         state.revision += 1
         try:
-            held.file.append(state.to_json().encode())
+            with saving(path):
+                held.file.append(state.to_json().encode())
         except BaseException:
             state.revision -= 1
             raise
@@ -97,7 +104,7 @@ class RunStore:
     def _revision(self, path: Path, run_id: str) -> int | None:
         """How often the run in a file was saved; None if there is no file."""
         try:
-            line = last_line(path.read_bytes())
+            line = last_line(read(path))
         except FileNotFoundError:
             return None
         head = HEAD.match(line)
@@ -113,21 +120,21 @@ class RunStore:
         """Hold a run in this block. StateError if another process (or another task)
         holds it. The lock ends with its process, however that ends."""
         self.path(run_id)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.folder / f".{run_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        path = self.folder / f".{run_id}.lock"
+        with saving(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             try:
                 _lock(file)
             except OSError:
-                holder = ""
-                with suppress(OSError):  # Windows does not let others read it
-                    holder = os.read(file, 20).decode(errors="replace")
                 raise StateError(
-                    f"run {run_id} is being worked on by process {holder or '?'}:"
+                    f"run {run_id} is being worked on by process {_holder(file)}:"
                     " wait until it is done, or stop it first"
                 ) from None
-            os.ftruncate(file, 0)
-            os.write(file, str(os.getpid()).encode())
+            with suppress(OSError):  # it is for the words above only
+                os.ftruncate(file, 0)
+                os.write(file, str(os.getpid()).encode())
             held = self._held[run_id] = Held()
             try:
                 yield
@@ -135,8 +142,33 @@ class RunStore:
                 del self._held[run_id]
                 if held.file:
                     held.file.close()
+                with suppress(OSError):  # the next holder has another number
+                    os.ftruncate(file, 0)
         finally:
             os.close(file)
+
+
+def read(path: Path) -> bytes:
+    """What stands in a file. FileNotFoundError, or StateError for any other reason."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(str(path)) from error
+    except OSError as error:
+        raise StateError(
+            f"cannot read {path}: {error.strerror}. Nothing was changed", path=str(path)
+        ) from error
+
+
+def _holder(file: int) -> str:
+    """The number of the process that holds the lock, as soon as it has written it."""
+    for _ in range(100):
+        with suppress(OSError):  # Windows does not let others read it
+            os.lseek(file, 0, os.SEEK_SET)
+            if holder := os.read(file, 20).decode(errors="replace"):
+                return holder
+        time.sleep(0.001)
+    return "?"
 
 
 def check_name(run_id: str) -> None:
@@ -146,6 +178,8 @@ def check_name(run_id: str) -> None:
             f"run_id is {run_id!r}: use letters, digits, dot, hyphen, underscore,"
             " and begin with a letter or digit"
         )
+    if DEVICES.fullmatch(run_id):
+        raise StateError(f"run_id is {run_id!r}: on Windows that is a device")
 
 
 def _foreign(path: Path, run_id: str) -> StateError:

@@ -10,6 +10,7 @@ An event is told before it is saved: what is done again after a crash is told tw
 with the same turn or call id.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit.clock import wall_time
+from labkit.runfile import saving
+from labkit.strictjson import parse_object
 
 KINDS = (
     "turn", "tool_start", "tool_progress", "tool_result", "approval_required",
@@ -54,7 +57,8 @@ class MemoryTrace:
 
 class Trace(MemoryTrace):
     """Appends to the file at `path`, which stays open until `close()`, or until the
-    object goes. Processes and subagents may share one file."""
+    object goes. Processes and subagents may share one file. A disk that does not take
+    an event is a SaveError, which ends the run: nothing happens untold."""
 
     def __init__(self, path: str | os.PathLike):
         super().__init__()
@@ -64,10 +68,13 @@ class Trace(MemoryTrace):
     def _keep(self, event: dict[str, Any]) -> None:
         # All but ASCII is escaped: no text of a tool can end a line or forge one.
         line = encode(event).encode() + b"\n"
-        if self._file is None:
-            line = b"\n" * _is_torn(self.path) + line
-            self._file = os.open(self.path, APPEND, 0o666)
-        os.write(self._file, line)
+        with saving(self.path):
+            if self._file is None:
+                line = b"\n" * _is_torn(self.path) + line
+                self._file = os.open(self.path, APPEND, 0o666)
+            if os.write(self._file, line) < len(line):
+                self.close()  # the next event closes the torn line first
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Close the file; the next event opens it again."""
@@ -93,20 +100,28 @@ def _is_torn(path: Path) -> bool:
 
 
 def records(path: str | os.PathLike) -> tuple[list[dict[str, Any]], list[int]]:
-    """The events in a file, and the numbers (from 1) of the lines that are torn."""
+    """The events in a file, and the numbers (from 1) of the lines that are torn, or
+    no events for another reason."""
     events, torn = [], []
     for number, line in enumerate(Path(path).read_bytes().split(b"\n"), 1):
         if not line:
             continue
         try:
-            event = json.loads(line)
+            event = parse_object(line.decode())
         except ValueError:
-            event = None
-        if isinstance(event, dict):
+            event = {}
+        if is_event(event):
             events.append(event)
         else:
             torn.append(number)
     return events, torn
+
+
+def is_event(event: dict[str, Any]) -> bool:
+    """Does it have what every event has: a run, a time in this era, a kind?"""
+    names, t_s = (event.get("run_id"), event.get("type")), event.get("t_s")
+    timed = isinstance(t_s, int | float) and abs(t_s) < 1e12
+    return timed and all(isinstance(name, str) for name in names)
 
 
 def read(path: str | os.PathLike):
@@ -121,6 +136,13 @@ def as_frame(events: Iterable[dict[str, Any]]):
     """Events as a DataFrame; counts stay whole numbers where a row has none."""
     import pandas as pd  # only here: a run needs no pandas
 
-    frame = pd.DataFrame(list(events))
-    counts = [name for name in WHOLE if name in frame]
-    return frame.astype(dict.fromkeys(counts, "Int64"))
+    events = list(events)
+    frame = pd.DataFrame(events)
+    # A count that is none, in a line that somebody edited, stays as it is.
+    whole = [n for n in WHOLE if n in frame and all(is_count(e.get(n)) for e in events)]
+    return frame.astype(dict.fromkeys(whole, "Int64"))
+
+
+def is_count(value: Any) -> bool:
+    """None, or a whole number that 64 bits can hold."""
+    return value is None or type(value) is int and abs(value) < 2**63

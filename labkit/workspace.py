@@ -14,6 +14,7 @@ import weakref
 from os.path import isdir, isfile
 from pathlib import Path
 
+from labkit import jail
 from labkit.tools import NO_PARAMETERS, PermanentToolError, Tool, ToolContext, ToolError
 
 FILES = Path(__file__).resolve().parent.parent / "data" / "workspace"
@@ -44,16 +45,20 @@ def is_file(path: Path) -> bool:
 class Workspace:
     """The three files, in a scratch copy of their own, and the tools over them.
 
-    No path leads out of it: not `..`, not an absolute one, not a link. `log` holds
-    the calls that ran, `deleted` the paths of the deletions among them. The copy goes
-    with `close()`, or with the object.
+    No path leads out of it: not `..`, not an absolute one, not a link, nor one made
+    while a tool runs (labkit.jail). `log` holds the calls that ran, `deleted` the
+    paths of the deletions among them. The copy goes with `close()`, or with the object.
     """
 
     def __init__(self, log: list[str] | None = None):
         scratch = Path(tempfile.mkdtemp(prefix="labkit-")).resolve()
         self.close = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         self.root = scratch / "files"
-        shutil.copytree(FILES, self.root)
+        # The contents and not the modes: on a shared machine the originals may be
+        # read-only, and the tools delete.
+        self.root.mkdir()
+        for path in FILES.iterdir():
+            shutil.copyfile(path, self.root / path.name)
         self.log = [] if log is None else log
 
     @property
@@ -97,14 +102,14 @@ class Workspace:
         if not is_file(path):
             said = f"no such file: {args['path']}. Call list_files to see what exists."
             raise ToolError(said)
-        return path.read_text(encoding="utf-8")
+        return jail.read(self.root, path)
 
     async def delete_file(self, args: dict, context: ToolContext) -> str:
         """Deleting what is gone already succeeds, as on most object stores."""
         path = self._inside(args["path"])
         self.log.append(f"delete_file:{args['path']}")
         if is_file(path):
-            path.unlink()
+            jail.delete(self.root, path)
         return f"Deleted {args['path']}."
 
     def _inside(self, name: str) -> Path:

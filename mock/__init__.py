@@ -7,6 +7,7 @@
     replies     one reply to one client, with all that can go wrong with it
     exchange    one request and its reply, between a provider and a door
     incoming    how a request is read, and what refuses it
+    routes      where it goes, and what is said if that is nowhere
     ledger      what the provider keeps: bills, journal, idempotency, windows
     admin       what can be asked of it besides answers
     tokens      counts with the real vocabulary

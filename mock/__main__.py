@@ -2,19 +2,26 @@
 
 import argparse
 import asyncio
-import math
 import os
 import signal
 import sys
 import threading
+import time
 
-from mock.kinds import KINDS
-from mock.plan import LEAVE
-from mock.provider import Provider, Settings
-from mock.sockets import HOST, SocketDoor
-from mock.tokens import VocabularyError, encoding
+try:
+    from mock.kinds import KINDS
+    from mock.plan import LEAVE, decimal
+    from mock.provider import Provider, Settings
+    from mock.sockets import HOST, SocketDoor
+    from mock.tokens import VocabularyError, encoding
+except ModuleNotFoundError as missing:  # most likely outside of .venv
+    sys.exit(
+        f"{missing.name} is not installed here: source .venv/bin/activate (if there"
+        " is no .venv: make setup)"
+    )
 
 PORT = 8787
+PARENT_S = 1.0  # how often a server looks whether its parent is still there
 
 
 def whole(least: int, most: int):
@@ -30,13 +37,9 @@ def whole(least: int, most: int):
 
 def number(least: float, most: float):
     def parse_number(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not least <= value <= most:
+        if not least <= (value := decimal(text)) <= most:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no number from {least:g} to {most:g}"
+                f"{text!r} is no number from {least:.9g} to {most:.9g}"
             )
         return value
 
@@ -132,25 +135,38 @@ async def listen(asked: argparse.Namespace) -> SocketDoor:
 
 async def serve(asked: argparse.Namespace) -> None:
     """Listen, print the base URL, and go on until told to stop."""
+    parent = os.getppid()  # it waits for the next line
     door = await listen(asked)
     print(door.url, flush=True)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     if asked.with_parent:
-        watch = (loop.call_soon_threadsafe, stopped.set)
-        threading.Thread(target=when_parent_ends, args=watch, daemon=True).start()
+        for over in (input_ends, lambda: parent_changes(parent)):
+            stop = (over, loop.call_soon_threadsafe, stopped.set)
+            threading.Thread(target=after, args=stop, daemon=True).start()
     if sys.platform != "win32":
         loop.add_signal_handler(signal.SIGTERM, stopped.set)
     await stopped.wait()
     await door.close()
 
 
-def when_parent_ends(call, *args) -> None:
+def after(over, call, *args) -> None:
+    over()
+    call(*args)
+
+
+def input_ends() -> None:
     """Wait for the end of standard input, which comes however the parent ends."""
     # Not sys.stdin: Python aborts at its exit when a thread still reads from that.
     while os.read(0, 4096):
         pass
-    call(*args)
+
+
+def parent_changes(parent: int) -> None:
+    """Wait until the parent is another one: a fork of the one that died (a worker of
+    multiprocessing, say) may live on and hold standard input open."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_S)
 
 
 def main(argv=None) -> int:

@@ -4,7 +4,9 @@ import asyncio
 import email.utils
 import json
 import time
+from urllib.parse import urlsplit
 
+from mock.exchange import Request
 from mock.plan import BadFault, Plan, parse
 from mock.wire import compact
 
@@ -20,6 +22,45 @@ class Refusal(Exception):
 def bad_request(field: str, said: str) -> Refusal:
     """A 400 that names the field and the mend."""
     return Refusal(400, "invalid_request_error", f"{field}: {said}")
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+OURS = ("same-origin", "none")  # of Sec-Fetch-Site; none: its address was typed in
+
+
+def forbidden(request: Request) -> Refusal | None:
+    """Keep web pages out: a browser on this machine must not drive the provider.
+
+    A name that an attacker made to point here (DNS rebinding) shows in `Host`; its
+    port says nothing, since ports are forwarded. Every other page shows in `Origin`,
+    which browsers send with each POST, a form's included, or in `Sec-Fetch-Site`,
+    which they send with all else (W3C, Fetch Metadata). No page is served here, so
+    none may ask, JupyterLab's neither. Programs send neither header.
+    """
+    host = request.headers.get("host", LOOPBACK[0]).lower()
+    if _hostname(host) not in LOOPBACK:
+        return _no_entry("Host: must name this machine, as 127.0.0.1:8787 does")
+    target = request.target.lower()
+    if target.startswith(("http://", "https://")):  # as a proxy is asked
+        if _hostname(target.split("/")[2]) not in LOOPBACK:
+            return _no_entry("this is no proxy: ask it for what is on 127.0.0.1")
+    if request.headers.get("origin", f"http://{host}").lower() != f"http://{host}":
+        return _no_entry("Origin: names a web page, and mock answers programs only")
+    if request.headers.get("sec-fetch-site", "none").lower() not in OURS:
+        return _no_entry("Sec-Fetch-Site: a web page asks, and mock answers programs"
+                         " only; to see this in a browser, type its address")
+    return None
+
+
+def _hostname(authority: str) -> str | None:
+    try:
+        return urlsplit(f"//{authority}").hostname
+    except ValueError:
+        return None
+
+
+def _no_entry(said: str) -> Refusal:
+    return Refusal(403, "forbidden", said)
 
 
 def read_json(raw: bytes) -> dict:

@@ -167,6 +167,8 @@ class Books:
     def stats(self) -> dict:
         """The totals as JSON; `generated` and `billed` count answers."""
         shown = {k: v for k, v in vars(self).items() if k != "journal"}
-        shown["statuses"] = {str(k): v for k, v in sorted(self.statuses.items())}
+        # 0 stands for a client that left before there was a status
+        named = ((str(k or "none"), v) for k, v in sorted(self.statuses.items()))
+        shown["statuses"] = dict(named)
         shown["attempts"] = dict(self.attempts)
         return shown

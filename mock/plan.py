@@ -101,7 +101,7 @@ def plain(value: float) -> str:
     return f"{Decimal(repr(value)):f}"
 
 
-def _decimal(text: str) -> float:
+def decimal(text: str) -> float:
     """The number in a text; NaN for all but plain decimals: no `1e3`, no `1_0`."""
     return float(text) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) else math.nan
 
@@ -127,7 +127,7 @@ def _count(lowest, highest=1_000_000):
 
 
 def _milliseconds(field, text):
-    value = _decimal(text)
+    value = decimal(text)
     if not 0 <= value <= 86_400_000:
         raise BadFault(field, f"{text!r} is no time from 0 to 86400000 milliseconds")
     return value
@@ -200,7 +200,7 @@ def parse(pairs, base: Plan = Plan()) -> Plan:
 
 def _check_seconds(text):
     """A date can be made of it, and it is what `retry_form` says it is."""
-    if not abs(_decimal(text)) <= 1e9:
+    if not abs(decimal(text)) <= 1e9:
         raise BadFault(
             "retry_after",
             f"{text!r} is no number of seconds; use retry_form=raw to send it",

@@ -15,7 +15,6 @@ import math
 import random
 from collections import deque
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from mock.admin import ADMIN
 from mock.answers import Model
@@ -24,14 +23,11 @@ from mock.generation import Generation
 from mock.hostile import HOSTILE
 from mock.incoming import Refusal, read_chat, read_plan, retry_after
 from mock.ledger import Books, Entry, KeyConflict, Ledger, Window
-from mock.plan import Plan, is_path_fault, path_pairs
-from mock.replies import Reply, send_json, send_refusal
+from mock.plan import Plan
+from mock.replies import Reply, send_json, send_refusal, unfired
+from mock.routes import nowhere, route, send_front
 from mock.tokens import count_prompt
 
-ROUTES = (
-    "POST /v1/chat/completions, GET /v1/chat, GET /v1/models, GET /stats, "
-    "GET /journal, POST /admin/faults, POST /admin/reset"
-)
 SHORT_FORM = {"messages": [{"role": "user", "content": "What is a tide gauge?"}]}
 
 
@@ -90,27 +86,24 @@ class Provider:
 
     async def _reply(self, exchange: Exchange) -> None:
         request = exchange.request
-        first, _, rest = request.path.lstrip("/").partition("/")
-        path, faults = request.path, request.query
-        if is_path_fault(first := unquote(first)):
-            path, faults = f"/{rest}", path_pairs(first) + faults
-        where = f"{request.method} {path.removeprefix('/v1')}"
+        where, faults = route(request)
         entry = None
         try:
+            if where == "GET /":
+                return await send_front(exchange)
             if where in ADMIN:
                 return await send_json(exchange, 200, ADMIN[where](self, request))
             asked = f"{request.method} {request.target}"
             entry = self.books.open(asked, request.headers.get("idempotency-key"))
             await self._serial_work()
             if where == "GET /models":
-                await send_json(exchange, 200, self._models())
+                await self._list(exchange, entry, faults)
             elif where == "POST /chat/completions":
                 await self._chat(exchange, entry, faults, read_chat(request.body))
             elif where == "GET /chat":
                 await self._chat(exchange, entry, faults, SHORT_FORM | {"stream": True})
             else:
-                said = f"no {request.method} {request.path}; there are: {ROUTES}"
-                raise Refusal(404, "not_found", said)
+                raise nowhere(request, where)
         except Refusal as no:
             await send_refusal(exchange, no, _marks(entry))
         except Exception as error:
@@ -121,10 +114,19 @@ class Provider:
             if entry:
                 entry.close(exchange)
 
-    def _models(self) -> dict:
+    async def _list(self, exchange: Exchange, entry: Entry, faults) -> None:
+        """The models. A status and a hang apply to them, and take no slot; the other
+        faults are of an answer, and the queued ones wait for one."""
+        plan = read_plan(faults, {}, Plan())
+        entry.plan = str(plan)
+        _refuse(plan)
+        if plan.hang:
+            await asyncio.Event().wait()
+        entry.unfired = unfired(plan, None, streamed=False)
         names = self.model.names
         data = [{"id": each, "object": "model", "owned_by": "mock"} for each in names]
-        return {"object": "list", "data": data}
+        told = {"object": "list", "data": data}
+        await send_json(exchange, 200, told, _marks(entry))
 
     async def _serial_work(self) -> None:
         """Wait for a turn at the work that is done one request at a time."""
@@ -139,9 +141,7 @@ class Provider:
         if self.queued:
             self.queued.popleft()
         entry.plan = str(plan)
-        if plan.status is not None:
-            headers = retry_after(plan.retry_after, plan.retry_form)
-            raise Refusal(plan.status, "planned", f"status={plan.status}", headers)
+        _refuse(plan)
         if self.settings.fail_rate and self.rng.random() < self.settings.fail_rate:
             raise Refusal(503, "overloaded_error", "one of the failing few")
         made = entry.generation = self._generation(exchange.request, entry, plan, body)
@@ -222,6 +222,13 @@ class Provider:
             raise Refusal(400, kind, said)
         wait_s = math.ceil(waits[kind] - window.TICK_S)
         raise Refusal(429, kind, said, {"retry-after": str(wait_s)})
+
+
+def _refuse(plan: Plan) -> None:
+    """Raise the status that is planned, if one is."""
+    if plan.status is not None:
+        headers = retry_after(plan.retry_after, plan.retry_form)
+        raise Refusal(plan.status, "planned", f"status={plan.status}", headers)
 
 
 def _own_fault(error: Exception) -> Refusal:

@@ -9,16 +9,14 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import h11
 
 from mock.exchange import Exchange, Request
-from mock.incoming import Refusal
+from mock.incoming import Refusal, forbidden
 from mock.replies import BODYLESS, send_refusal
 
 HOST = "127.0.0.1"  # never anything else
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BODY_BYTES = 8 * 1024 * 1024
 LINGER_S = 1.0  # to take in what a refused client is still sending
 # SO_LINGER on, 0 seconds: the only way to make close() send RST instead of FIN
@@ -105,6 +103,7 @@ class _Connection:
     def __init__(self, provider, reader: _Reader, writer: asyncio.StreamWriter):
         self._provider, self._reader, self._writer = provider, reader, writer
         self._http = h11.Connection(h11.SERVER)
+        self._method = ""  # of the request under way, as far as it has come
         writer.transport.set_write_buffer_limits(high=0)  # drain() means: all sent
 
     async def serve(self) -> None:
@@ -119,7 +118,7 @@ class _Connection:
                 return await self._turn_away(refusal)
             if request is None:
                 return
-            refusal = forbidden(request.headers)
+            refusal = forbidden(request)
             exchange = _refused(refusal) if refusal else self._provider.open(request)
             self._reader.exchange = exchange
             try:
@@ -135,7 +134,7 @@ class _Connection:
 
     async def _read_request(self) -> Request | None:
         """The next request with its whole body; None when the client is done."""
-        head, body = None, bytearray()
+        head, body, self._method = None, bytearray(), ""
         while True:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
@@ -144,7 +143,7 @@ class _Connection:
                     self._writer.write(self._http.send(go_on))
                 self._http.receive_data(await self._reader.read(65_536))
             elif isinstance(event, h11.Request):
-                head = event
+                head, self._method = event, event.method.decode()
             elif isinstance(event, h11.Data):
                 body += event.data
                 if len(body) > BODY_BYTES:
@@ -152,9 +151,7 @@ class _Connection:
                     raise Refusal(413, "invalid_request_error", said)
             elif isinstance(event, h11.EndOfMessage):
                 headers = {k.decode(): v.decode("latin-1") for k, v in head.headers}
-                return Request(
-                    head.method.decode(), head.target.decode(), headers, bytes(body)
-                )
+                return Request(self._method, head.target.decode(), headers, bytes(body))
             else:
                 return None
 
@@ -180,7 +177,7 @@ class _Connection:
         reason = exchange.reason.encode()
         head = h11.Response(status_code=status, headers=headers, reason=reason)
         self._writer.write(self._http.send(head))
-        bodyless = exchange.request.method == "HEAD"
+        bodyless = self._method == "HEAD"  # a refusal too, which has no request
         while (piece := await exchange.read()) is not None:
             if not bodyless:
                 self._writer.write(self._http.send(h11.Data(data=piece[1])))
@@ -201,26 +198,6 @@ class _Connection:
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         transport.abort()
-
-
-def forbidden(headers: dict[str, str]) -> Refusal | None:
-    """Keep web pages out: a browser on this machine must not drive the provider.
-
-    A page from elsewhere shows in `Origin`, a name that was made to point here in
-    `Host`.
-    """
-    for field, url in (
-        ("Host", f"//{headers.get('host', HOST)}"),
-        ("Origin", headers.get("origin", f"//{HOST}")),
-    ):
-        try:
-            host = urlsplit(url).hostname
-        except ValueError:
-            host = None
-        if host not in LOOPBACK:
-            said = f"{field}: must name this machine, as in http://{HOST}:8787"
-            return Refusal(403, "forbidden", said)
-    return None
 
 
 def _refused(refusal: Refusal) -> Exchange:

@@ -3,7 +3,7 @@
 `python -m tests.mortal` reads one job (a JSON line) at a time and forks for each, so
 that a life costs milliseconds and not the start of an interpreter. A point is the
 moment after an effect, which is the one before the next: a save, the beginning of an
-answer, its end, a tool.
+answer, its end, a tool. Or it is killed from outside after some time, wherever it is.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -129,9 +130,14 @@ def work(job: dict) -> None:
 
 def main() -> None:
     for line in sys.stdin:
+        job = json.loads(line)
+        after_s = job.pop("kill_after_s", None)
         child = os.fork()
         if not child:
-            work(json.loads(line))
+            work(job)
+        if after_s is not None:
+            time.sleep(after_s)
+            os.kill(child, signal.SIGKILL)  # nothing, if it has come to its end
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 

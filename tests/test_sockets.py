@@ -282,7 +282,7 @@ async def test_a_body_just_within_the_limit(bench):
         ({"host": "127.0.0.1@example.com"}, 403),
         ({"host": "["}, 403),
         ({"host": ""}, 403),
-        ({"Origin": "http://localhost:8888"}, 200),
+        ({"Origin": "http://localhost:8888"}, 403),  # JupyterLab is a web page too
         ({"Origin": "https://example.com"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "file://"}, 403),
@@ -292,6 +292,29 @@ def test_a_web_page_cannot_drive_the_provider(headers, code):
     async def test(bench):
         asked = request("/v1/models", None, "GET", Connection="close", **headers)
         assert status(await bench.say(asked)) == code
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    "sent, code",
+    [
+        (request("/v1/models", None, "HEAD", Origin="null"), 403),
+        (request("/v1/models", b"x" * (BODY_BYTES + 1), "HEAD"), 413),
+        (request("/nowhere", None, "HEAD"), 404),
+    ],
+)
+def test_a_refusal_of_a_head_request_has_no_body(sent, code):
+    async def test(bench):
+        heard: list[dict] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, about: heard.append(about))
+        async with bench.connect() as wire:
+            await wire.send(sent)
+            reply = await wire.read_until(b"\r\n\r\n")
+        assert status(reply) == code and reply.endswith(b"\r\n\r\n")
+        await bench.until(lambda: not bench.door._connections, within_s=3)
+        assert heard == []
 
     served(test)
 

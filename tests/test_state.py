@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.state import KINDS, STATUSES, RunState, StateError, new_run, pending
+from labkit.conditions import RunLimits
+from labkit.state import (
+    DEPTH,
+    KINDS,
+    LIMITS,
+    STATUSES,
+    RunState,
+    StateError,
+    new_run,
+    pending,
+)
 from labkit.toolcalls import ToolCall
 from labkit.transcript import call_ids, tool_message
 from tests.players import calls, says
@@ -52,7 +62,9 @@ def states(children):
     return st.builds(
         RunState, run_id=text, model=text, messages=messages,
         status=st.sampled_from(STATUSES),
-        interruption=st.none() | st.dictionaries(text, text, max_size=3),
+        interruption=st.none() | st.dictionaries(text, text, max_size=3).map(
+            lambda about: {"type": "approval"} | about
+        ),
         turns=count, tool_runs=count, prompt_tokens=count, completion_tokens=count,
         context_tokens=count, unpriced_turns=count, revision=count,
         own_cost=st.decimals(0, 10**6, allow_nan=False, places=9),
@@ -76,6 +88,17 @@ def test_a_run_goes_through_json_whole(state):
 
 def test_every_field_is_in_the_file():
     assert {each.name for each in dataclasses.fields(RunState)} == set(KINDS)
+    assert RunLimits().as_dict().keys() == LIMITS
+
+
+def asks(**function) -> dict:
+    """A message with a call."""
+    function = {"name": "look", "arguments": "{}"} | function
+    return {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+
+
+def decided(**changes) -> dict:
+    return {"call_id": "c1", "tool_name": "rm", "arguments": "{}"} | changes
 
 
 def file(**changes) -> str:
@@ -105,10 +128,22 @@ def file(**changes) -> str:
         (file(own_cost="much"), "own_cost is 'much'"),
         (file(own_cost="NaN"), "own_cost"),
         (file(own_cost=0.1), "`own_cost` is of type float"),
+        (file(turns=-1), "`turns` is -1"),
+        (file(started=[1]), "`started` holds something that is no text"),
+        (file(remembered={"look {}": 1}), "`remembered` holds"),
+        (file(interruption={"type": []}), "`interruption` holds"),
+        (file(limits={"max_turns": 1}), "`limits` must be"),
+        (file(limits={"max_turns": 1, "max_budget_usd": None, "x": 1}), "`limits`"),
         (file(messages=[1]), "`messages[0]` is no message"),
+        (file(messages=[asks(name={})]), "`messages[0]` is torn"),
+        (file(messages=[asks(arguments=None)]), "`messages[0]` is torn"),
+        (file(messages=[{"role": "tool", "tool_call_id": ["c1"]}]), "is torn"),
         (file(messages=[{"role": "tool", "content": ""}]), "`messages[0]` is torn"),
         (file(messages=[{"role": "assistant", "tool_calls": [{}]}]), "is torn"),
         (file(approvals=["c1"]), "`approvals`"),
+        (file(approvals=[decided(tool_name=None)]), "`approvals` holds"),
+        (file(rejections=[decided()]), "`rejections` holds something that names"),
+        (file(rejections=[decided(words=1)]), "`rejections` holds something that is"),
         (file(children={"c1": {}}), "version is None"),
         (file(children={"c1": 1}), "not an object"),
     ],
@@ -120,6 +155,17 @@ def test_what_is_no_state_is_refused_with_its_place(said, about):
     assert about in words
     assert "runs/n1.json" in words and error.value.path == "runs/n1.json"
     assert "Nothing was changed" in words and "restore" in words
+
+
+@pytest.mark.parametrize("depth", [3, 150, 151, 400, 495, 3000])
+def test_subagents_in_subagents_without_end_are_refused_in_words(depth):
+    start, end = file().split('"children": {}')
+    said = (start + '"children": {"c":') * depth + file() + ("}" + end) * depth
+    if depth <= DEPTH:
+        assert RunState.from_json(said).to_json()
+    else:
+        with pytest.raises(StateError, match="deep"):
+            RunState.from_json(said)
 
 
 def test_the_place_of_a_tear_is_told():
@@ -191,3 +237,12 @@ def test_ids_that_cannot_be_kept_are_made_up_and_stable():
     clash = calls(("call_3_1", "f", ""), ("", "g", ""))
     assert call_ids(clash, [], turn=3) == ["call_3_1", "call_3_1_1"]
     assert call_ids(says("done"), [], turn=1) == []
+
+
+def test_where_somebody_has_spoken_after_it_no_call_waits_any_more():
+    """No provider takes its answer then, so it must not be run either."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    spoken = {"role": "user", "content": "never mind"}
+    assert len(pending(RunState("n1", "m", [asked]))) == 1
+    assert pending(RunState("n1", "m", [asked, spoken])) == []

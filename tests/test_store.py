@@ -143,6 +143,20 @@ def test_a_torn_save_did_not_happen(store, state, left):
     assert store.load("n1") == before and before.revision == 2
 
 
+def test_a_save_that_tore_at_any_byte_did_not_happen(store, state):
+    """After one of its inner braces too."""
+    state.remembered = {"look {}": "{}"}
+    store.save(state)
+    before, path = store.load("n1"), store.path("n1")
+    saved = path.read_bytes()
+    next = before.to_json().replace('"revision":1', '"revision":2').encode()
+    for left in range(len(next) + 1):
+        path.write_bytes(saved + next[:left])
+        assert store.load("n1") == before
+    store.save(before)
+    assert store.load("n1").revision == 2
+
+
 def test_a_held_run_grows_and_is_cut_down_at_the_end(store, state, monkeypatch):
     path = store.path("n1")
     with store.lock("n1"):

@@ -39,16 +39,30 @@ def test_processes_append_to_one_file(tmp_path):
     assert [event["run_id"] for event in records(path)[0]] == ["a", "b"]
 
 
-@pytest.mark.parametrize("torn", [b'{"n":2, "te', b'{"n":2}', b"\xff\xfe", b"[1,2]"])
+WHOLE = b'{"run_id":"n0","t_s":1,"type":"turn"}'
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [WHOLE[:-1], WHOLE[:9], WHOLE, b"\xff\xfe", b"[1,2]", b"{}", b"[" * 5000,
+     WHOLE.replace(b"1", b"NaN"), WHOLE.replace(b"1", b'"1"'),
+     WHOLE.replace(b"1", b"1" * 400)],
+)  # fmt: skip
 def test_a_torn_line_costs_one_line_and_is_reported(tmp_path, torn):
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b'{"n":1}\n' + torn)
+    path.write_bytes(WHOLE + b"\n" + torn)
     write(path, ("n1", "turn", {}), ("n1", "turn", {}))
     events, lines = records(path)
-    assert events[0] == {"n": 1}
-    assert [event.get("run_id") for event in events[-2:]] == ["n1", "n1"]
-    assert lines == ([2] if len(events) == 3 else [])
+    assert events[0] == json.loads(WHOLE)
+    assert [event["run_id"] for event in events[-2:]] == ["n1", "n1"]
+    assert lines == ([] if torn == WHOLE else [2])
     assert read(path).attrs["torn"] == lines
+
+
+@pytest.mark.parametrize("turn", ["3", 1.5, 1e308, 2**70, [1], True])
+def test_a_count_that_is_none_does_not_hide_the_trace(tmp_path, turn):
+    write(tmp_path / "t.jsonl", ("n1", "turn", {"turn": turn}), ("n1", "turn", {}))
+    assert read(tmp_path / "t.jsonl").turn[0] == turn
 
 
 @given(st.text())
