@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 
 from labkit import __version__
+from labkit.stopbutton import hear_interrupts
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = (3, 11)
@@ -165,15 +166,19 @@ def check_port(port: int = PORT) -> Finding:
 
 
 def check_results(root: Path = ROOT) -> Finding:
-    """The folder where tables and figures go. Nothing is left behind by asking."""
+    """The folder where tables and figures go. Nothing is left behind by asking.
+
+    A note at most: on a shared machine the checkout may be read-only, and no notebook
+    writes into it.
+    """
     folder = root / "out"
     try:
         with tempfile.TemporaryFile(dir=folder if folder.is_dir() else root):
             return Finding("results folder", True, "out/ can be written")
     except OSError as error:
         said = f"out/ cannot be written ({error.strerror})"
-        mend = "use a copy of this folder that belongs to you, or name one with --out"
-        return Finding("results folder", False, said, mend)
+        mend = "only tables want it: name another folder with --out"
+        return Finding("results folder", True, said, mend)
 
 
 def check_real_model() -> Finding:
@@ -217,8 +222,10 @@ def report(findings: Iterable[Finding]) -> str:
 def check() -> None:
     """For the first cell of a notebook: one line if all is well, else what to mend.
 
-    Notes do not count here (a mock that holds port 8787 disturbs no notebook).
+    Notes do not count here (a mock that holds port 8787 disturbs no notebook). And the
+    kernel's interrupt button is heard from here on (labkit.stopbutton).
     """
+    hear_interrupts()
     missing = [found for found in examine() if not found.ok]
     if missing:
         print(report(missing))
