@@ -17,6 +17,7 @@ from typing import NamedTuple
 from labkit.errors import MalformedStream, shorten
 
 BOM = b"\xef\xbb\xbf"
+RETRY_DIGITS = 300
 
 
 class SSEEvent(NamedTuple):
@@ -128,9 +129,11 @@ class SSEDecoder:
             if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
         elif field == b"retry":
-            # Digits only; and int() refuses thousands of them.
-            if value.isdigit() and len(value) < 16:
-                self._retry = int(value)
+            # Digits only. More than a float can hold are ignored, as the standard
+            # allows: whoever makes seconds of them must not meet an OverflowError.
+            digits = value.lstrip(b"0")
+            if value.isdigit() and len(digits) <= RETRY_DIGITS:
+                self._retry = int(digits or b"0")
         elif field:  # a comment has no field name
             self._unknown = line
 
