@@ -5,16 +5,17 @@ The rooms, in the order in which to read them. None knows one that comes after i
     the words        errors
     the clock        clock
     the reader       sse, strictjson, badanswer, toolcalls, usage, assemble
-    the policy       backoff, cancel, gate, limits, secret, retry
+    the policy       backoff, cancel, stopbutton, gate, limits, secret, retry
     the client       http, line, wire, request, reply, exchange, call, stream, client
     what a run is    pricing, tools, transcript, state, runfile, store, trace
     what it may do   conditions, decisions, dedupe, toolerrors, execution
     the loop         bareloop, session, asking, answering, harness, subagent
     servers          processes, server, localmodel
-    the bench        workspace, experiments/, published, shown, comparison, plots/,
-                     figures, tables, bench/, readme
-    the classroom    doctor, running, guesses, reading, outputs, notebooks, runreport,
-                     runs
+    the bench        jail, workspace, experiments/, published, shown, comparison,
+                     plots/, figures, tables, bench/, readme
+    the classroom    doctor, running, guesses, guessfiles, guessboard, sliders, reading,
+                     outputs, notebooks, exercise, course, classroom, runreport, runs,
+                     offline, wheels, bundle, runoptions
 
 The public names below are imported when they are first used (PEP 562): `import
 labkit` is instant, and asking for `labkit.check` does not load pandas.
@@ -33,13 +34,18 @@ _HOME = {
     "Stop": "cancel",
     "check": "doctor",
     "guess": "guesses",
+    "measured": "guesses",
+    "playground": "sliders",
     "predict": "guesses",
     "reset": "server",
     "run": "running",
     "run_real": "clock",
     "run_virtual": "clock",
+    "save_guesses": "guessfiles",
     "show": "reading",
     "start_server": "server",
+    "stop_button": "stopbutton",
+    "table": "reading",
 }
 
 __all__ = sorted(_HOME)

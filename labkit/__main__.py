@@ -22,7 +22,11 @@ COMMANDS = {
     "approve": ("labkit.runs:APPROVE", "allow the call that a run waits for"),
     "reject": ("labkit.runs:REJECT", "refuse it, with a reason for the model"),
     "resolve": ("labkit.runs:RESOLVE", "say what became of a call in doubt"),
+    "settle": ("labkit.runs:SETTLE", "say what turns of unknown cost have cost"),
     "trace": ("labkit.runs:TRACE", "what a run did, line by line"),
+    "guesses": ("labkit.guessboard", "a class's guesses, merged into one picture"),
+    "class": ("labkit.classroom", "student copies, class copies, grading"),
+    "bundle": ("labkit.bundle", "wheels and project for machines without a network"),
     "readme": ("labkit.readme", "the README's figures, made anew from the results"),
 }
 
@@ -47,8 +51,20 @@ def usage() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status; bad usage exits 2, as argparse does."""
+    """Run one command. Returns its exit status; bad usage exits 2, as argparse does,
+    and Ctrl-C 130, as shells do, also while a command is still being imported."""
+    try:
+        return perform(argv)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+
+
+def perform(argv: Sequence[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
+    if not argv:  # what there is says more than that a word is missing
+        usage().print_help(sys.stderr)
+        return 2
     chosen = usage().parse_args(argv[:1]).command
     place, said = COMMANDS[chosen]
     try:

@@ -6,12 +6,15 @@ told makes something up (chapter 23, "the mute rejection").
 """
 
 import asyncio
+import copy
+from functools import partial
 from typing import Any
 
 from labkit.clock import VirtualClockError
 from labkit.conditions import Exit, cancelled
 from labkit.decisions import approved, rejection, withdraw
-from labkit.execution import call_tool, progress_in
+from labkit.execution import MAY_HAVE, call_tool, progress_in
+from labkit.runfile import SaveError
 from labkit.session import Session, now_s
 from labkit.toolcalls import ToolCall
 from labkit.toolerrors import as_words, said
@@ -19,10 +22,16 @@ from labkit.tools import PermanentToolError, Tool, ToolContext, read_arguments
 from labkit.transcript import tool_message
 
 CANCELLED = "cancelled by the user"
+# exit() in a tool must not take the run with it, nor must a future that something
+# in it has cancelled. What else is no Exception leaves the call as it stands.
+OF_THE_TOOL = (Exception, SystemExit, asyncio.CancelledError, GeneratorExit)
 
 
 async def answer(session: Session, call: ToolCall) -> None:
     """Answer one pending call. Raises Exit where it has to stay pending."""
+    words = rejection(session.state, call)
+    if words is not None:  # first: also where the tool is gone meanwhile
+        return reply(session, call, words, ok=False)
     try:
         tool = look_up(session, call)
         arguments = read_arguments(call.arguments, tool)
@@ -30,9 +39,6 @@ async def answer(session: Session, call: ToolCall) -> None:
         if call.id in session.state.started:  # by a catalogue that had this tool
             raise Exit("interrupted", in_doubt(session, call, {})) from None
         return reply(session, call, f"Error: {error}", ok=False)
-    words = rejection(session.state, call)
-    if words is not None:
-        return reply(session, call, words, ok=False)
     permit(session, call, tool, arguments)
     known = session.memory.recall(tool, arguments)
     if known is not None:
@@ -86,15 +92,14 @@ async def execute(
 ) -> None:
     """Run the tool. What it raises is data for the model, unless nobody can mend it.
 
-    KeyboardInterrupt is not data: it goes up, after everything is saved. SystemExit
-    is: a tool that calls exit() must not take the run with it.
+    KeyboardInterrupt is not data: it goes up, after everything is saved.
     """
-    if not tool.read_only and call.id not in session.state.started:
-        session.state.started.append(call.id)
-    session.save()
     session.tell(
         "tool_start", tool_name=tool.name, args=call.arguments, call_id=call.id
     )
+    if not tool.read_only and call.id not in session.state.started:
+        session.state.started.append(call.id)
+    session.save()
     began_s = now_s()
 
     def finish(content: str, ok: bool) -> None:
@@ -102,16 +107,24 @@ async def execute(
         session.memory.learn(tool, arguments, content if ok else None)
         reply(session, call, content, ok, ms=round(1000 * (now_s() - began_s)))
 
+    told = CANCELLED if tool.read_only else f"{CANCELLED}; {MAY_HAVE}"
     try:
-        content = await call_tool(tool, arguments, context(session, call, tool))
-    except (Exit, VirtualClockError):
+        # A copy: what a tool does to its arguments must not change what is remembered.
+        own = copy.deepcopy(arguments)
+        content = await call_tool(tool, own, context(session, call, tool))
+    except (Exit, VirtualClockError, SaveError):
         raise  # the call stays pending
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        finish(CANCELLED, ok=False)
+    except KeyboardInterrupt:
+        finish(told, ok=False)
         raise
-    except (Exception, SystemExit) as error:
+    except OF_THE_TOOL as error:
+        if error is session.fault:  # in a subagent: no news for the model
+            raise
+        if session.is_cancelled:
+            finish(told, ok=False)
+            raise asyncio.CancelledError from None
         if session.stop.is_set:
-            finish(CANCELLED, ok=False)
+            finish(told, ok=False)
             raise cancelled(session.stop.reason) from None
         finish(as_words(error, session.tool_error), ok=False)
         if ends_the_run(session, error):
@@ -129,17 +142,12 @@ def ends_the_run(session: Session, error: BaseException) -> bool:
 
 def context(session: Session, call: ToolCall, tool: Tool) -> ToolContext:
     """What the tool is told about its call."""
-
-    def report(label: str) -> None:
-        session.tell("tool_progress", tool_name=tool.name, label=label, call_id=call.id)
-        if session.on_progress:
-            session.on_progress(label)
-
+    report = partial(session.report, tool.name, call.id)
     run_id = session.state.run_id
     return ToolContext(
         call_id=call.id,
         run_id=run_id,
-        idempotency_key=f"{run_id}-call-{call.id}",
+        idempotency_key=f"{run_id}/{call.id}",  # no run id has a slash
         stop=session.stop.child(),  # a timeout sets it, without stopping the run
         progress=progress_in(asyncio.get_running_loop(), report),
         host=session,

@@ -168,6 +168,7 @@ class Call:
         except BaseException as error:
             if isinstance(error, CallError):
                 error.attempts = list(self._attempts)
+                error.sent = error.sent and bool(self._attempts)
                 self._secret.scrub_error(error)
             await self.close()
             raise

@@ -18,7 +18,7 @@ from typing import Any
 
 from labkit.errors import ConfigError
 from labkit.pricing import Amount, Price, money, price_of
-from labkit.state import RunState
+from labkit.state import STATUSES, RunState, encode
 from labkit.transcript import calls_of
 
 
@@ -27,6 +27,14 @@ class Exit(Exception):
 
     Raised by a tool, it stops the run with the call still pending, to be run again:
     fit for a read, or for a tool that takes its key (else the resume is in doubt).
+
+    interruption: {"type": ...} and what belongs to it; all of it goes through JSON.
+    error: why the run failed.
+
+    >>> Exit("paused")
+    Traceback (most recent call last):
+    labkit.errors.ConfigError: status is 'paused': use one of completed, failed,
+    max_turns_exceeded, budget_exceeded, interrupted
     """
 
     def __init__(
@@ -35,10 +43,35 @@ class Exit(Exception):
         interruption: dict[str, Any] | None = None,
         error: str | None = None,
     ):
+        # What is saved must be readable: a state that is not would lose the run.
+        if status not in ENDS:
+            said = f"status is {status!r}: use one of {', '.join(ENDS)}"
+            raise ConfigError(said, field="status")
+        if interruption is None and status == "interrupted":
+            interruption = {"type": "exit"}
+        if not is_told(interruption):
+            said = 'interruption must be JSON: {"type": "a word", ...}'
+            raise ConfigError(said, field="interruption")
+        if not isinstance(error, str | None):
+            raise ConfigError(f"error is {error!r}: give a str", field="error")
         super().__init__(status, interruption, error)
         self.status = status
         self.interruption = interruption
         self.error = error
+
+
+ENDS = [status for status in STATUSES if status != "running"]
+
+
+def is_told(interruption: object) -> bool:
+    """Nothing, or a dict with a type that a state file can hold."""
+    if interruption is None:
+        return True
+    try:
+        encode(interruption)
+        return isinstance(interruption["type"], str)
+    except (TypeError, ValueError, LookupError, RecursionError):
+        return False
 
 
 def cancelled(reason: str) -> Exit:
@@ -145,7 +178,10 @@ def unpriced(prices: Mapping[str, Price] | None) -> StopCondition:
         if price_of(state.model, prices) is None:
             reason = f"nobody has said what {state.model} costs: add it to prices"
         elif turns := unpriced_turns(state):
-            reason = f"the provider left out the usage of {turns} turn(s)"
+            reason = (
+                f"nobody knows what {turns} turn(s) cost: the provider left out the"
+                " usage, or the turn was cut off. Look it up, and settle it"
+            )
         else:
             return False
         about = {"type": "unpriced", "run_id": state.run_id, "reason": reason}

@@ -4,8 +4,12 @@ A decision is bound to the call's id, its tool and its arguments, to the letter.
 model that asks for something else under the same id has to be allowed that anew.
 """
 
+from decimal import Inexact
 from typing import Any
 
+from labkit.conditions import unpriced_turns
+from labkit.errors import ConfigError
+from labkit.pricing import Amount, add, money
 from labkit.state import RunState, StateError, pending
 from labkit.toolcalls import ToolCall
 from labkit.transcript import tool_message
@@ -48,16 +52,42 @@ def resolve(state: RunState, call_id: str, *, ran: bool, result: str = "done") -
 
     ran: it has had its effect, and `result` is what the model will read. False: it
         has not, and will run when the run is resumed.
+
+    StateError if nothing is in doubt about it. A subagent's call is not: its own
+    state knows what it has done, and a resume goes down to it.
     """
     owner, call = find(state, call_id)
-    if call.id not in owner.started:
-        raise StateError(f"{call_id}: was not begun, so nothing is in doubt about it")
+    if call.id not in owner.started or call.id in owner.children:
+        raise StateError(f"{call_id}: nothing is in doubt about it; resume the run")
     owner.started.remove(call.id)
     if ran:
         withdraw(owner, call)
         owner.tool_runs += 1
         owner.remembered.clear()
         owner.messages.append(tool_message(call, result))
+
+
+def settle(state: RunState, cost_usd: Amount) -> None:
+    """Say what the turns cost whose bill was not known, subagents' included.
+
+    Nobody else can: a turn that was cut off has no usage, and only the provider's own
+    account says what it has billed.
+    """
+    if not unpriced_turns(state):
+        raise StateError(f"run {state.run_id}: the cost of every turn is known")
+    try:
+        state.own_cost = add(state.own_cost, money(cost_usd, "cost_usd"))
+    except Inexact:
+        raise ConfigError(
+            f"cost_usd is {cost_usd}: give fewer digits", field="cost_usd"
+        ) from None
+    forget_unpriced(state)
+
+
+def forget_unpriced(state: RunState) -> None:
+    state.unpriced_turns = 0
+    for child in state.children.values():
+        forget_unpriced(child)
 
 
 def withdraw(state: RunState, call: ToolCall) -> None:

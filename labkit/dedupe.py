@@ -25,14 +25,20 @@ class Memory:
 
     def recall(self, tool: Tool, arguments: dict[str, Any]) -> str | None:
         """The answer of an equal call; None if this one has to run."""
-        return self._kept.get(signature(tool, arguments)) if self._mode else None
+        if not self._may_keep(tool):
+            return None
+        return self._kept.get(signature(tool, arguments))
 
     def learn(self, tool: Tool, arguments: dict[str, Any], content: str | None) -> None:
         """A call has run. `content`: its answer; None if it failed."""
         if self._mode != "everything" and not tool.read_only:
             self._kept.clear()
-        elif self._mode and tool.cacheable and content is not None:
+        elif self._may_keep(tool) and content is not None:
             self._kept[signature(tool, arguments)] = content
+
+    def _may_keep(self, tool: Tool) -> bool:
+        reads = tool.read_only or self._mode == "everything"
+        return bool(self._mode) and tool.cacheable and reads
 
 
 def signature(tool: Tool, arguments: dict[str, Any]) -> str:

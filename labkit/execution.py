@@ -16,6 +16,8 @@ from typing import Any
 from labkit.clock import VirtualClockError, VirtualLoop
 from labkit.tools import Tool, ToolContext, ToolError, as_text
 
+MAY_HAVE = "it may have had its effect"  # what the model is told of a write
+
 
 async def call_tool(
     tool: Tool, arguments: dict[str, Any], context: ToolContext | None = None
@@ -33,6 +35,9 @@ async def call_tool(
                     result = await tool.run(arguments, context)
             else:
                 result = await in_thread(tool.run, arguments, context)
+                if inspect.isawaitable(result):  # a lambda around an async function
+                    async with context.stop.guard():
+                        result = await result
     except TimeoutError:
         if not limit.expired():  # the tool's own
             raise
@@ -49,7 +54,7 @@ def is_async(function: Callable) -> bool:
 def too_late(tool: Tool) -> str:
     """What the model is told. A write may have done its work all the same."""
     said = f"{tool.name} did not finish within {tool.timeout_s:g} s"
-    return said if tool.read_only else f"{said}; it may have had its effect"
+    return said if tool.read_only else f"{said}; {MAY_HAVE}"
 
 
 async def in_thread(function: Callable, arguments: dict, context: ToolContext) -> Any:

@@ -3,13 +3,15 @@
     python -m labkit run --scenario destructive --id n1
     python -m labkit approve n1            (or: reject n1 "why")
     python -m labkit trace n1
+    python -m labkit settle n1 0.0012      (if nobody knows what a turn has cost)
 
 A run is two files in `runs/`: n1.json is its state, n1.jsonl its trace. The provider
 is the one at --url or LLM_BASE_URL; without either, a scripted mock that lives as long
 as the command. Tools work on a scratch copy of data/workspace.
 
 Exit status: 0 completed; 1 failed, or the command could not do what was asked; 3
-stopped, and can be resumed; 130 interrupted with Ctrl-C, and can be resumed.
+stopped, and can be resumed; 130 interrupted with Ctrl-C, and can be resumed. It does
+not depend on who reads the output: `run | head -1` runs to its end.
 """
 
 import argparse
@@ -17,22 +19,31 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.client import ChatClient
-from labkit.decisions import approve, reject, resolve
-from labkit.errors import ConfigError, LabkitError
+from labkit.decisions import approve, reject, resolve, settle
+from labkit.errors import LabkitError
 from labkit.harness import RunLimits, new_run, run
 from labkit.retry import Retry
-from labkit.runreport import as_line, report
+from labkit.runoptions import (
+    caps_of,
+    decision_options,
+    options_of,
+    resume_options,
+    run_id,
+    start_options,
+    url_of,
+)
+from labkit.runreport import as_line, indented, next_steps, printable, report
 from labkit.server import start_server
 from labkit.state import RunState, StateError
 from labkit.store import RunStore
 from labkit.subagent import subagent
 from labkit.trace import Trace, records
-from labkit.workspace import TASK, Workspace, opening
+from labkit.workspace import Workspace, opening
 
 STOPPED, INTERRUPTED = 3, 130
 
@@ -51,12 +62,18 @@ class Command:
     def main(self, args: argparse.Namespace) -> int:
         try:
             return self.work(args, RunStore(args.runs))
-        except KeyboardInterrupt:
-            print("\nstopped; what it has done is saved", file=sys.stderr)
-            return INTERRUPTED
-        except LabkitError as error:
-            print(error, file=sys.stderr)
+        except (LabkitError, OSError) as error:
+            print(indented(error), file=sys.stderr)
             return 1
+
+
+def say(text: str) -> None:
+    """Print it, unless nobody reads any more: what a run does is not up to them."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        with suppress(OSError):  # what comes after it goes nowhere, in silence
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def start(args: argparse.Namespace, store: RunStore) -> int:
@@ -76,20 +93,27 @@ def resume(args: argparse.Namespace, store: RunStore) -> int:
 
 
 def decide(args: argparse.Namespace, store: RunStore) -> int:
-    """`approve`, `reject` and `resolve`: write down the decision, and go on."""
+    """`approve`, `reject`, `resolve` and `settle`: write it down, and go on."""
     with store.lock(args.run_id):
         state = store.load(args.run_id)
-        args.decide(args, state, args.call or waiting_for(state))
+        caps_of(args, state)  # what is wrong with these is said
+        url_of(args)  # before anything is written down
+        args.decide(args, state)
         store.save(state)
     return go_on(args, store, state)
 
 
-def waiting_for(state: RunState) -> str:
-    """The call that the run was interrupted for."""
+def call_of(args: argparse.Namespace, state: RunState) -> str:
+    """The call that is meant, or else the one that the run was interrupted for."""
     about = state.interruption or {}
+    if args.call:
+        return args.call
     if "call_id" not in about:
-        why = about.get("type", state.status)
-        raise StateError(f"run {state.run_id} waits for no decision: it is {why}")
+        # An interruption has a name of its own; a cap's is that of the status.
+        why = about.get("type") if state.status == "interrupted" else state.status
+        said = f"run {state.run_id} waits for no decision: it is {why}"
+        ways = "; or ".join(next_steps(state, options_of(args)))
+        raise StateError(f"{said}; to go on: {ways}" if ways else said)
     return about["call_id"]
 
 
@@ -100,10 +124,10 @@ def show(args: argparse.Namespace, store: RunStore) -> int:
         store.load(args.run_id)  # says which runs there are
         raise StateError(f"run {args.run_id} has no trace at {path}")
     events, torn = records(path)
-    for event in events:
-        print(as_line(event, since_s=events[0]["t_s"]))
-    for number in torn:
-        print(f"line {number} is torn: a process died while it wrote it")
+    since_s = next((e["t_s"] for e in events if "t_s" in e), 0)
+    lines = [as_line(event, since_s) for event in events]
+    lines += [f"line {n} is torn: a process died while it wrote it" for n in torn]
+    say("\n".join(lines))
     return 0
 
 
@@ -113,21 +137,22 @@ def trace_path(store: RunStore, run_id: str) -> Path:
 
 def go_on(args: argparse.Namespace, store: RunStore, state: RunState) -> int:
     """Run until the run leaves the loop, then say how."""
-    limits = RunLimits(**state.limits or {})
-    if args.max_turns is not None:
-        limits = replace(limits, max_turns=args.max_turns)
-    if args.budget is not None:
-        limits = replace(limits, max_budget_usd=args.budget)
-    url = args.url or os.environ.get("LLM_BASE_URL")
+    limits, url = caps_of(args, state), url_of(args)
+    pressed = False
     with ExitStack() as stack:
         ours = None if url else stack.enter_context(start_server("scripted"))
         workspace = stack.enter_context(Workspace())
         retry = Retry(idempotent=True) if ours else Retry()
         client = ChatClient(ours.url if ours else url, retry=retry)
-        asyncio.run(work(state, workspace, client, store, limits))
-    print(report(state))
+        try:
+            asyncio.run(work(state, workspace, client, store, limits))
+        except KeyboardInterrupt:
+            pressed = True
+    if pressed and not state.revision:
+        raise KeyboardInterrupt  # before there was anything to go on with
+    say(report(state, options_of(args)))
     ends = {"completed": 0, "failed": 1}
-    return ends.get(state.status, STOPPED)
+    return INTERRUPTED if pressed else ends.get(state.status, STOPPED)
 
 
 async def work(
@@ -139,68 +164,42 @@ async def work(
         if state.model == "delegate":
             about = "Investigate one question and return a short summary."
             tools.append(subagent("research", about, tools, client, model="plan"))
-        store.folder.mkdir(parents=True, exist_ok=True)
         trace = Trace(trace_path(store, state.run_id))
         await run(state, tools, client, limits=limits, store=store, trace=trace,
-                  on_progress=lambda label: print(f"  {label}"))  # fmt: skip
-
-
-def caps(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-turns", type=turns, help="the cap on turns (20)")
-    parser.add_argument("--budget", metavar="USD", help="the cap on dollars (none)")
-    parser.add_argument("--url", help="the provider's base URL (LLM_BASE_URL)")
-
-
-def turns(text: str) -> int:
-    try:
-        return RunLimits(max_turns=int(text)).max_turns
-    except (ConfigError, ValueError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of turns") from None
-
-
-def start_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", default="plan", help="the model's name (plan)")
-    parser.add_argument("--task", default=TASK, help="what the user asks")
-    parser.add_argument("--id", metavar="RUN_ID", help="the run's name (made up)")
-    caps(parser)
-
-
-def run_id(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN_ID")
-
-
-def resume_options(parser: argparse.ArgumentParser) -> None:
-    run_id(parser)
-    caps(parser)
-
-
-def decision_options(parser: argparse.ArgumentParser) -> None:
-    resume_options(parser)
-    waits = "which call (the one that it waits for)"
-    parser.add_argument("--call", metavar="ID", help=waits)
+                  on_progress=lambda label: say(f"  {printable(label)}"))  # fmt: skip
 
 
 def approve_options(parser: argparse.ArgumentParser) -> None:
     decision_options(parser)
-    parser.set_defaults(decide=lambda args, state, call: approve(state, call))
+    parser.set_defaults(decide=lambda args, state: approve(state, call_of(args, state)))
 
 
 def reject_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(decide=lambda args, state, call: reject(state, call, args.why))
+    def say_no(args, state):
+        reject(state, call_of(args, state), args.why)
+
+    parser.set_defaults(decide=say_no)
     decision_options(parser)
     parser.add_argument("why", help="the reason, in words for the model")
 
 
 def resolve_options(parser: argparse.ArgumentParser) -> None:
-    def say(args, state, call):
-        ran = args.ran is not None
-        resolve(state, call, ran=ran, **({"result": args.ran} if ran else {}))
+    def clear_up(args, state):
+        told = {} if args.ran is None else {"result": args.ran}
+        resolve(state, call_of(args, state), ran=args.ran is not None, **told)
 
-    parser.set_defaults(decide=say)
+    parser.set_defaults(decide=clear_up)
     decision_options(parser)
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--ran", metavar="RESULT", help="it ran, and this came of it")
     either.add_argument("--not-run", action="store_true", help="it did not: run it")
+
+
+def settle_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(decide=lambda args, state: settle(state, args.usd))
+    resume_options(parser)
+    said = "what the turns that nobody knows the cost of have cost in all"
+    parser.add_argument("usd", metavar="USD", help=said)
 
 
 START = Command(start_options, start)
@@ -208,4 +207,5 @@ RESUME = Command(resume_options, resume)
 APPROVE = Command(approve_options, decide)
 REJECT = Command(reject_options, decide)
 RESOLVE = Command(resolve_options, decide)
+SETTLE = Command(settle_options, decide)
 TRACE = Command(run_id, show)

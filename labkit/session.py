@@ -1,16 +1,23 @@
 """What one call of `run` works with: the state, the tools, and where things go."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from labkit.cancel import Stop
 from labkit.conditions import Exit, RunLimits, StopCondition, cancelled, unpriced
 from labkit.dedupe import MODES, Memory
 from labkit.errors import ConfigError
+from labkit.execution import is_async
 from labkit.pricing import Price
+from labkit.request import as_json
+from labkit.runfile import SaveError
 from labkit.state import RunState
 from labkit.toolerrors import POLICIES
 from labkit.tools import Tool, catalogue
@@ -44,12 +51,32 @@ class Session:
         self.catalogue = catalogue(self.tools)
         self.by_name = {tool.name: tool for tool in self.tools}
         self.memory = Memory(self.state, self.dedupe)
+        self._task = asyncio.current_task()
+        self._cancellations = self._task.cancelling()
+        self.fault: BaseException | None = None  # of the caller's code, in a tool
+        if any(map(is_async, self.stop_conditions)):
+            raise ConfigError(
+                "stop_conditions: an async function, which would always be true; give"
+                " a plain one, of the state",
+                field="stop_conditions",
+            )
         self._conditions = [*self.limits.conditions(), *self.stop_conditions]
         if self.limits.max_budget_usd is not None:
             self._conditions.insert(0, unpriced(self.prices))
 
+    @cached_property
+    def digest(self) -> str:
+        """Of what all the turns of a run have in common, in whatever process."""
+        state = self.state
+        said = takewhile(lambda message: message["role"] != "assistant", state.messages)
+        about = {"model": state.model, "tools": self.catalogue, "messages": [*said]}
+        return hashlib.sha256(as_json(about)).hexdigest()
+
     def check(self) -> None:
-        """Raise Exit where something says stop: a person, a cap, or a condition."""
+        """Raise Exit where something says stop: a person, a cap, or a condition; and
+        what `report` has failed with."""
+        if self.fault:
+            raise self.fault
         if self.stop.is_set:
             raise cancelled(self.stop.reason)
         for condition in self._conditions:
@@ -65,26 +92,51 @@ class Session:
         if self.store:
             self.store.save(self.state)
 
+    def rescue(self) -> None:
+        """Save on the way out of an error, which no other shall hide."""
+        with suppress(SaveError):
+            self.save()
+
     def tell(self, type: str, **fields: Any) -> None:
         """One line of the trace."""
         if self.trace:
             self.trace.write(self.state.run_id, type, **fields)
 
+    def report(self, tool_name: str, call_id: str, label: str) -> None:
+        """A tool's progress. What goes wrong here is no fault of the tool: it is
+        raised after it."""
+        about = {"tool_name": tool_name, "label": label, "call_id": call_id}
+        try:
+            self.tell("tool_progress", **about)
+            if self.on_progress:
+                self.on_progress(label)
+        except (Exception, SystemExit) as error:
+            self.fault = self.fault or error
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Has somebody cancelled the task since the run began?"""
+        return self._task.cancelling() > self._cancellations
+
     def close(self, exit: Exit) -> None:
         """Write down how the run left the loop."""
         state, about = self.state, exit.interruption or {}
+        detail = about.get("reason") or about.get("name") or exit.error
+        try:
+            self.tell(
+                "run_stopped",
+                status=exit.status,
+                reason=about.get("type"),
+                turns=state.turns,
+                tool_runs=state.tool_runs,
+                cost_usd=dollars(state.cost),
+                **({"detail": detail} if detail else {}),
+            )
+        except BaseException:  # it is still running, and is told at the next end
+            self.rescue()
+            raise
         state.status, state.interruption = exit.status, exit.interruption
         state.error = exit.error
-        detail = about.get("reason") or about.get("name") or exit.error
-        self.tell(
-            "run_stopped",
-            status=exit.status,
-            reason=about.get("type"),
-            turns=state.turns,
-            tool_runs=state.tool_runs,
-            cost_usd=dollars(state.cost),
-            **({"detail": detail} if detail else {}),
-        )
         self.save()  # after it was told: a kill between the two tells it twice
 
     @property

@@ -51,11 +51,15 @@ def subagent(
                 model or host.state.model, args["question"], system, child_id(context)
             )
             host.state.children[context.call_id] = child
-        await run(
-            child, tools, client, stop=context.stop, store=Inside(host),
-            limits=within(limits, child, host), trace=host.trace, prices=host.prices,
-            on_progress=host.on_progress, **options,
-        )  # fmt: skip
+        try:
+            await run(
+                child, tools, client, stop=context.stop, store=Inside(host),
+                limits=within(limits, child, host), trace=host.trace,
+                prices=host.prices, on_progress=host.on_progress, **options,
+            )  # fmt: skip
+        except (Exception, SystemExit) as error:  # of a callback, or a condition
+            host.fault = error
+            raise
         context.stop.check()
         return summary(child, host)
 
@@ -72,12 +76,13 @@ def summary(child: RunState, host: Session) -> str:
     or the parent's budget is spent."""
     if child.status == "completed":
         return child.output
-    if child.status == "interrupted" and "run_id" in child.interruption:
-        raise Exit("interrupted", child.interruption)
+    why_not = child.interruption or {}
+    if child.status == "interrupted" and why_not["type"] != "stop_condition":
+        raise Exit("interrupted", {"run_id": child.run_id, **why_not})
     left = host.budget_left_usd
     if child.status == "budget_exceeded" and left is not None and left <= 0:
         raise Exit("budget_exceeded", {"type": "max_budget", "run_id": child.run_id})
-    why = child.error or (child.interruption or {}).get("name") or child.status
+    why = child.error or why_not.get("name") or child.status
     raise ToolError(f"the subagent stopped without an answer: {why}")
 
 

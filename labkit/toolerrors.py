@@ -4,6 +4,8 @@ The same fault costs a run, or is mended in two turns, depending on one sentence
 sentence is written for a reader, so the tool writes it.
 """
 
+import asyncio
+
 POLICIES = ("words", "opaque", "fatal")
 OPAQUE = "Error: the tool failed."
 
@@ -27,7 +29,12 @@ def said(error: BaseException) -> str:
     """
     if isinstance(error, SystemExit):
         return "the tool tried to end the process"
+    if isinstance(error, asyncio.CancelledError):
+        return "what the tool waited for was cancelled"
     name = type(error).__name__
     if isinstance(error, KeyError):  # its text is the key alone
         return f"{name}: {error}"
-    return str(error) or name
+    try:
+        return str(error) or name
+    except Exception:  # a fault in its own __str__ must not end the run
+        return name

@@ -153,6 +153,8 @@ def _faults(arguments: dict[str, Any], schema: dict[str, Any]) -> Iterable[str]:
                 yield f"{name} is unknown"
             continue
         allowed = known[name]
+        if not isinstance(allowed, dict):  # JSON Schema's `true`: anything
+            continue
         if "type" in allowed and not fits(value, allowed["type"]):
             yield f"{name} must be of type {_named(allowed['type'])}"
         elif "enum" in allowed and value not in allowed["enum"]:
@@ -188,11 +190,11 @@ def how_to_call(tool: Tool) -> str:
     if not known:
         return "It takes no arguments: send {}"
     required = tool.parameters.get("required") or ()
-    each = (
-        f"{name} ({_named(about.get('type', 'any'))}"
-        f"{'' if name in required else ', optional'})"
-        for name, about in known.items()
-    )
+    each = []
+    for name, about in known.items():
+        kind = about.get("type", "any") if isinstance(about, dict) else "any"
+        optional = "" if name in required else ", optional"
+        each.append(f"{name} ({_named(kind)}{optional})")
     return f"It takes {', '.join(each)}"
 
 
@@ -204,4 +206,9 @@ def as_text(result: Any) -> str:
     """
     if isinstance(result, str):
         return result
-    return json.dumps(result, ensure_ascii=False, separators=(",", ":"), default=str)
+    compact = {"ensure_ascii": False, "separators": (",", ":")}
+    try:
+        return json.dumps(result, **compact, default=str)
+    except (TypeError, ValueError, RecursionError):
+        # The tool has run, and a write has had its effect: that is no error.
+        return f"done; the result is a {type(result).__name__} that JSON cannot hold"

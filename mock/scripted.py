@@ -162,8 +162,9 @@ def answer(body: dict, plan: Plan) -> Answer:
 
 
 def check_answered(messages: list[dict]) -> None:
-    """Every tool call must be answered before anybody else speaks."""
-    open_calls: set[str] = set()
+    """Every tool call must be answered before anybody else speaks: two of one id
+    need two answers."""
+    open_calls: list[str] = []
     for at, message in enumerate(messages):
         if message["role"] == "tool":
             ident = message.get("tool_call_id")
@@ -172,11 +173,11 @@ def check_answered(messages: list[dict]) -> None:
                 raise bad_request(f"messages[{at}]", said)
             if not isinstance(message.get("content"), str | None):
                 raise bad_request(f"messages[{at}].content", "must be text")
-            open_calls.discard(ident)
+            open_calls.remove(ident)
         elif open_calls:
             break
         else:
-            open_calls = {each["id"] for each in message.get("tool_calls") or []}
+            open_calls = [each["id"] for each in message.get("tool_calls") or []]
     if open_calls:
         missing = ", ".join(sorted(open_calls))
         raise bad_request("messages", f"no tool message answers the call {missing}")

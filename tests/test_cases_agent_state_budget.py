@@ -242,7 +242,9 @@ def test_p01_a_torn_line_costs_one_line(tmp_path):
         Trace(path).write("n1", "turn", n=3)
 
     path = tmp_path / "t.jsonl"
-    path.write_bytes(CASES["P01"]["input"]["trace_jsonl"].replace("\\n", "\n").encode())
+    lines = CASES["P01"]["input"]["trace_jsonl"].replace("\\n", "\n")
+    head = '{"run_id":"n1","t_s":0,"type":"turn",'  # our reader takes events only
+    path.write_bytes(lines.replace("{", head).encode())
     run_virtual(append)
     events, torn = records(path)
     assert [event["n"] for event in events] == [1, 3] and torn == [2]

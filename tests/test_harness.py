@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -177,10 +178,10 @@ def test_an_unpriced_model_without_a_budget_is_marked():
 
 
 def test_the_loop_fails_with_the_provider():
-    refused = StatusError("401: no such key", status=401)
+    refused = StatusError("404: no such model", status=404)
     state = play(Player(refused))
-    assert (state.status, state.error) == ("failed", "401: no such key")
-    assert not state.resumable and state.turns == 0
+    assert (state.status, state.error) == ("failed", "404: no such model")
+    assert not state.resumable and state.turns == state.unpriced_turns == 0
     player = Player("hi")
     assert play(player, state=state) is state and player.asked == []
 
@@ -402,7 +403,9 @@ def test_every_turn_streams_to_who_listens():
 def test_a_turn_has_the_run_s_key_and_no_empty_tools():
     player = Player(LOOK, "done")
     play(player, Counted())
-    assert [asked["key"] for asked in player.asked] == ["n1-turn-1", "n1-turn-2"]
+    first, second = (asked["key"] for asked in player.asked)
+    assert re.fullmatch("n1-turn-1-[0-9a-f]{8}", first)
+    assert second == first.replace("turn-1", "turn-2")
     assert len(player.asked[0]["tools"]) == 1
     player = Player("done")
     play(player)

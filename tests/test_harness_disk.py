@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -56,14 +57,16 @@ def test_before_each_effect_the_disk_knows_all_that_came_before(tmp_path):
     look, write = tool("look", read_only=True), tool("write")
     state = play(Watched(WRITE, "done"), look, write, store=store)
     assert list(seen) == ["turn 1", "look", "write", "turn 2"]
-    assert seen["turn 1"].asking == "n1-turn-1"
+    assert re.fullmatch("n1-turn-1-[0-9a-f]{8}", seen["turn 1"].asking)
     assert seen["look"].messages[-1]["tool_calls"][0]["id"] == "c1"
     assert (seen["look"].cost, seen["look"].asking) == (state.cost / 2, None)
     assert seen["look"].started == []  # a read is no intent
     assert answers(seen["write"]) == {"c1": "look is done"}
     assert seen["write"].started == ["c2"]
     assert answers(seen["turn 2"])["c2"] == "write is done"
-    assert seen["turn 2"].started == [] and seen["turn 2"].asking == "n1-turn-2"
+    assert seen["turn 2"].started == []
+    asked = seen["turn 1"].asking, seen["turn 2"].asking
+    assert asked[1] == asked[0].replace("turn-1", "turn-2")
     assert store.load("n1") == state and state.status == "completed"
     assert len(store.saved) == 5
 
@@ -74,10 +77,12 @@ def test_what_cannot_be_saved_does_not_happen(tmp_path, monkeypatch):
     def full(*args):
         raise OSError("no space left on device")
 
+    state = new_run("plan", "hi", run_id="n1")
     monkeypatch.setattr("labkit.runfile.RunFile.append", full)
     with pytest.raises(OSError, match="no space"):
-        play(player, look, store=store)
+        play(player, look, state=state, store=store)
     assert player.asked == [] and look.ran == []
+    assert (state.asking, state.unpriced_turns) == (None, 0)  # it was never sent
 
 
 def test_one_saved_approval_resumed_twice_deletes_once(tmp_path):

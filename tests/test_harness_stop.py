@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from contextvars import ContextVar
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +17,7 @@ from labkit.tools import NO_PARAMETERS, Tool, ToolContext, ToolError
 from labkit.trace import MemoryTrace
 from tests.players import Counted, Player, answers, calls
 
+MAY = "cancelled by the user; it may have had its effect"  # what is told of a write
 SLOW = calls(("c1", "slow", ""), ("c2", "slow", ""))
 
 
@@ -43,25 +46,35 @@ def test_stop_ends_an_async_tool_at_once_and_a_resume_does_not_run_it_again():
     assert took_s == pytest.approx(1.2)
     assert state.status == "interrupted" and len(player.asked) == 1
     assert state.interruption == {"type": "cancelled", "reason": "user pressed Stop"}
-    assert answers(state) == {"c1": "cancelled by the user"}
+    assert answers(state) == {"c1": MAY}
     assert [call.id for call in pending(state)] == ["c2"]  # it had not started
     assert trace.events[-1]["detail"] == "user pressed Stop"
 
     again, quick = RunState.from_json(state.to_json()), Counted("slow")
     run_virtual(run, again, [quick.tool], player)
     assert again.status == "completed" and len(quick.ran) == 1
-    assert answers(again) == {"c1": "cancelled by the user", "c2": "ok"}
+    assert answers(again) == {"c1": MAY, "c2": "ok"}
     assert again.tool_runs == 2
 
 
+def test_a_read_that_was_stopped_has_had_no_effect():
+    slow = Counted("slow", sleeps, read_only=True)
+    state = new_run("plan", "hi")
+    run_virtual(stopped_after, 1.2, state, [slow.tool], Player(SLOW, "done"))
+    assert answers(state) == {"c1": "cancelled by the user"}
+
+
 def test_stop_ends_a_turn_and_a_resume_asks_it_anew_under_its_key():
+    """A stream that is left may be billed or not: nobody knows, and unknown is not
+    free."""
     state, silent = new_run("plan", "hi", run_id="n1"), Player(None)
     assert run_virtual(stopped_after, 1.2, state, [], silent) == pytest.approx(1.2)
     assert state.status == "interrupted" and state.turns == 0
-    assert state.asking == "n1-turn-1"
+    assert state.asking is None and state.unpriced_turns == 1
     player = Player("done")
     run_virtual(run, state, [], player)
-    assert state.status == "completed" and player.asked[0]["key"] == "n1-turn-1"
+    assert state.status == "completed" and state.unpriced_turns == 1
+    assert player.asked[0]["key"] == silent.asked[0]["key"]
 
 
 def test_stop_set_before_does_nothing_at_all():
@@ -83,7 +96,7 @@ def test_a_tool_that_makes_an_error_of_the_stop_was_still_stopped():
     tools = [Counted("slow", wraps).tool]
     run_virtual(stopped_after, 1, state, tools, Player(SLOW, "no"))
     assert state.status == "interrupted"
-    assert answers(state) == {"c1": "cancelled by the user"}
+    assert answers(state) == {"c1": MAY}
 
 
 @pytest.mark.parametrize("swallow", ["result", "error"])
@@ -192,7 +205,7 @@ def test_stop_reaches_async_and_polling_tools_in_real_time(tool):
     state = new_run("m", "hi")
     work = stopped_after(0.2, state, [tool], Player(SLOW, "no"))
     assert asyncio.run(work) < 0.3
-    assert answers(state) == {"c1": "cancelled by the user"}
+    assert answers(state) == {"c1": MAY}
 
 
 @pytest.mark.realtime
@@ -224,6 +237,51 @@ def test_a_blocking_tool_that_is_too_slow_is_told_to_stop_and_left_behind():
     assert told == ["no longer waited for"]
 
 
+def waits(args, context):
+    while not context.stop.is_set:
+        time.sleep(0.005)
+    return "too late"
+
+
+@pytest.mark.parametrize("run_of_a_tool", [sleeps, waits])
+def test_a_time_limit_stops_the_tool_and_not_the_run(run_of_a_tool):
+    """And what a thread brings after its time, it brings to nobody."""
+    heard = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: heard.append(context))
+        tool = replace(blocking(run_of_a_tool, timeout_s=0.05), read_only=True)
+        await run(state, [tool], Player(SLOW, "ok"))
+        await asyncio.sleep(0.05)
+
+    state = new_run("m", "hi")
+    asyncio.run(main())
+    assert (state.status, state.output) == ("completed", "ok")
+    said = "Error: slow did not finish within 0.05 s"
+    assert answers(state) == {"c1": said, "c2": said} and heard == []
+
+
+@pytest.mark.parametrize("timeout_s", [None, 60])
+def test_a_time_limit_of_the_tool_s_own_is_what_it_says(timeout_s):
+    busy = Counted("slow", TimeoutError("the disk did not answer"), timeout_s=timeout_s)
+    state = run_virtual(run, new_run("m", "hi"), [busy.tool], Player(SLOW, "ok"))
+    assert answers(state)["c1"] == "Error: the disk did not answer"
+
+
+def test_a_blocking_tool_sees_the_context_of_its_caller():
+    def who(args, context):
+        return user.get("nobody")
+
+    user = ContextVar("user")
+
+    async def main():
+        user.set("Ada")
+        return await call_tool(blocking(who), {})
+
+    assert asyncio.run(main()) == "Ada"
+
+
 @pytest.mark.parametrize("block", [False, True])
 def test_a_keyboard_interrupt_reaches_the_caller_after_all_is_saved(tmp_path, block):
     def pressed(args, context):
@@ -240,5 +298,5 @@ def test_a_keyboard_interrupt_reaches_the_caller_after_all_is_saved(tmp_path, bl
         asyncio.run(run(state, [tool], player, store=store, trace=trace))
     saved = store.load("n1")
     assert saved.interruption == {"type": "cancelled", "reason": "KeyboardInterrupt"}
-    assert answers(saved) == {"c1": "cancelled by the user"}
+    assert answers(saved) == {"c1": MAY}
     assert trace.events[-1]["type"] == "run_stopped" and len(player.asked) == 1

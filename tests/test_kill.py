@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit.conditions import unpriced_turns
 from labkit.store import RunStore
 from labkit.trace import records
 from mock.answers import Model, words
@@ -68,10 +69,10 @@ class Stage:
     def _in_loop(self, coro):
         return asyncio.run_coroutine_threadsafe(coro, self.loop).result(10)
 
-    def live(self, folder: Path, run_id: str, kill_at: int | None) -> bool:
+    def live(self, folder: Path, run_id: str, kill_at: int | None, **more) -> bool:
         """Did the life come to its own end?"""
         folder.mkdir(exist_ok=True)
-        job = {"folder": str(folder), "run_id": run_id, "url": self.url}
+        job = {"folder": str(folder), "run_id": run_id, "url": self.url, **more}
         self._mortal.stdin.write(json.dumps(job | {"kill_at": kill_at}) + "\n")
         self._mortal.stdin.flush()
         status = int(self._mortal.stdout.readline())
@@ -83,7 +84,7 @@ class Stage:
 
         async def look():
             made = [e for e in self.provider.books.journal if e.served == "new"]
-            return Counter(e.key for e in made if e.key.startswith(f"{run_id}"))
+            return Counter(e.key for e in made if e.key.startswith(run_id))
 
         return self._in_loop(look())
 
@@ -117,9 +118,12 @@ def check(stage, folder: Path, run_id: str) -> None:
     """No turn was billed twice, no write ran twice, and the trace can be read."""
     state = RunStore(folder).load(run_id)
     assert state.status == "completed" and state.output == "all is done"
-    keys = [f"{run_id}-turn-{n}" for n in range(1, 5)]
-    keys += [f"{run_id}.c4-turn-{n}" for n in range(1, 4)]
-    assert stage.served(run_id) == dict.fromkeys(keys, 1)
+    assert state.asking is None and unpriced_turns(state) == 0
+    turns = [f"{run_id}-turn-{n}" for n in range(1, 5)]
+    turns += [f"{run_id}.c4-turn-{n}" for n in range(1, 4)]
+    served = stage.served(run_id)
+    assert {*served.values()} == {1}
+    assert sorted(key.rpartition("-")[0] for key in served) == turns
     did = (folder / "world.log").read_text().split()
     writes = [each for each in did if not each.startswith("look:")]
     assert writes == [each.format(run_id) for each in WRITES]

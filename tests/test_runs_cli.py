@@ -1,15 +1,19 @@
 """The runs from the command line: stopped in one process, finished in another."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from labkit.__main__ import main
-from labkit.runreport import next_steps, outcome
+from labkit.__main__ import COMMANDS, main
+from labkit.harness import approve, run
+from labkit.runreport import next_steps, outcome, report
 from labkit.server import start_server
 from labkit.state import RunState
 
@@ -136,6 +140,29 @@ def test_a_call_in_doubt_that_did_not_run_still_needs_its_approval(labkit):
     assert labkit("approve", "n1")[0] == 0
 
 
+def test_a_capped_run_waits_for_no_decision_and_the_way_on_is_said(labkit):
+    labkit("run", "--scenario", "runaway", "--max-turns=3", "--id=n1")
+    status, said = labkit("approve", "n1")
+    assert status == 1 and "waits for no decision: it is max_turns_exceeded" in said
+    assert "to go on: python -m labkit resume n1 --max-turns 6" in said
+
+
+@pytest.mark.parametrize("word", ["run", "resume", "approve", "reject", "resolve"])
+def test_the_help_says_which_caps_hold(word, capsys):
+    with pytest.raises(SystemExit):
+        main([word, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    usual = ("20", "none") if word == "run" else ("as before", "as before")
+    assert f"the cap on turns ({usual[0]})" in said
+    assert f"the cap on dollars ({usual[1]})" in said
+
+
+def test_a_word_that_is_missing_is_answered_with_the_commands(capsys):
+    assert main([]) == 2
+    said = capsys.readouterr().err
+    assert all(f"\n  {name} " in said for name in COMMANDS)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -177,7 +204,101 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(labkit, monkeypatch):
 
     monkeypatch.setattr("labkit.runs.run", pressed)
     status, said = labkit("run", "--id", "n1")
-    assert status == 130 and "saved" in said
+    assert (status, said) == (130, "\nstopped\n")  # nothing was saved: nothing to say
+
+    async def pressed_later(*args, **kwargs):
+        await run(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labkit.runs.run", pressed_later)
+    status, said = labkit("run", "--scenario=runaway", "--max-turns=2", "--id=n2")
+    assert status == 130 and "next: python -m labkit resume n2" in said
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("command", ["run", "tables", "doctor"])
+def test_ctrl_c_before_a_command_has_begun_is_no_traceback(
+    labkit, monkeypatch, command
+):
+    def pressed(place):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labkit.__main__.find", pressed)
+    assert labkit(command) == (130, "\nstopped\n")
+
+
+def test_a_turn_of_unknown_cost_is_settled_by_a_person(labkit):
+    labkit("run", "--scenario", "destructive", "--id", "n1", "--budget", "0.01")
+    status, said = labkit("settle", "n1", "0.001")
+    assert status == 1 and "the cost of every turn is known" in said
+    file = Path("runs/n1.json")
+    state = RunState.from_json(file.read_text())
+    state.asking = "n1-turn-3-of-another-request"  # a process died over it
+    approve(state, "c2")
+    file.write_text(state.to_json())
+
+    status, said = labkit("resume", "n1")
+    assert status == 3 and "interrupted / unpriced: nobody knows what 1 turn(s)" in said
+    assert "next: python -m labkit settle n1 USD" in said
+    assert labkit("settle", "n1", "some")[0] == 1
+    status, said = labkit("settle", "n1", "0.001")
+    assert status == 0 and "completed: Deleted access.log" in said
+    state = RunState.from_json(file.read_text())
+    assert (state.unpriced_turns, state.turns) == (0, 3)
+
+
+def test_what_is_said_to_do_next_works_as_it_stands(labkit, server, monkeypatch):
+    """With the folder and the provider that were named, quoted for a shell."""
+    monkeypatch.delenv("LLM_BASE_URL")
+    here = ["--runs", "my runs", "--url", server.url]
+    _, said = labkit("run", "--scenario", "destructive", "--id", "n1", *here)
+    named = f" --runs 'my runs' --url {server.url}"
+    assert f"next: python -m labkit approve n1{named}\n" in said
+    assert f'next: python -m labkit reject n1 "why"{named}\n' in said
+    (step,) = re.findall("next: python -m labkit (approve .*)", said)
+    assert labkit(*shlex.split(step))[0] == 0
+    _, said = labkit("run", "--scenario", "runaway", "--max-turns=1", "--id=n2", *here)
+    _, said = labkit("approve", "n2", *here)
+    assert f"to go on: python -m labkit resume n2 --max-turns 2{named}" in said
+
+
+@pytest.mark.parametrize("wrong", [["--budget", "abc"], ["--url", "nowhere"]])
+def test_a_decision_is_not_written_down_beside_an_option_that_is_wrong(labkit, wrong):
+    labkit("run", "--scenario", "destructive", "--id", "n1")
+    assert labkit("approve", "n1", *wrong)[0] == 1
+    assert RunState.from_json(Path("runs/n1.json").read_text()).approvals == []
+    assert labkit("resume", "n1")[0] == 3  # so it still waits
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--id=n1"], ["resume", "n1"], ["trace", "n1"]]
+)
+def test_what_the_system_refuses_is_said_in_a_line(labkit, words):
+    Path("runs").mkdir()
+    Path("runs/n1.jsonl").mkdir()  # no trace can be kept or read there
+    labkit("run", "--id", "n1")
+    for runs in ("runs", "r" * 300, "runs/n1.json"):
+        status, said = labkit(*words, "--runs", runs)
+        assert status == 1 and said.count("\n") == 1, said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize(
+    "words", [["run", "--scenario=slow", "--id=n2"], ["trace", "n1"]]
+)
+def test_who_reads_the_output_changes_nothing(labkit, words):
+    """`run | head -0`: what the model is told does not depend on it."""
+    labkit("run", "--id", "n1")
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "labkit", *words], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    ran.stdout.close()
+    assert ran.stderr.read() == "" and ran.wait() == 0
+    ran.stderr.close()
+    if words[0] == "run":
+        saved = Path("runs/n2.json").read_text()
+        assert "Scanned" in saved and "Broken pipe" not in saved
 
 
 def test_with_no_provider_named_it_brings_its_own(tmp_path):
@@ -191,12 +312,31 @@ def test_with_no_provider_named_it_brings_its_own(tmp_path):
 
 def test_how_each_end_is_put_into_words():
     state = RunState("n1", "m", [], status="interrupted")
-    for about, said, next_step in [
-        ({"type": "cancelled", "reason": "Ctrl-C"}, "cancelled: Ctrl-C", "resume n1"),
-        ({"type": "stop_condition", "name": "mine"}, "stop_condition: mine", "resume"),
-        ({"type": "unpriced", "run_id": "n1", "reason": "?"}, "unpriced: ?", "resume"),
+    for about, said in [
+        ({"type": "cancelled", "reason": "Ctrl-C"}, "cancelled: Ctrl-C"),
+        ({"type": "stop_condition", "name": "mine"}, "stop_condition: mine"),
+        ({"type": "provider", "reason": "503"}, "provider: 503"),
+        ({"type": "login", "call_id": "c1"}, "login"),  # of an Exit of one's own
     ]:
         state.interruption = about
         assert outcome(state) == f"interrupted / {said}"
-        assert next_step in next_steps(state)[0]
+        assert next_steps(state) == ["python -m labkit resume n1"]
     assert "running" in outcome(RunState("n1", "m", []))
+
+
+def test_what_to_do_where_a_cost_is_not_known():
+    about = {"type": "unpriced", "run_id": "n1", "reason": "cut off"}
+    state = RunState("n1", "m", [], status="interrupted", interruption=about)
+    assert outcome(state) == "interrupted / unpriced: cut off"
+    assert next_steps(state) == []  # a price is missing: that is for the code to say
+    state.children["c1"] = RunState("n1.c1", "m", [], unpriced_turns=2)
+    assert next_steps(state) == ["python -m labkit settle n1 USD"]
+    assert "2 turn(s) are not in the cost" in report(state)
+
+
+@pytest.mark.parametrize(
+    ("cost", "enough"), [("0", "0.010"), ("0.0049", "0.010"), ("0.02", "0.040")]
+)
+def test_the_budget_that_is_named_is_enough_for_a_turn(cost, enough):
+    state = RunState("n1", "m", [], status="budget_exceeded", own_cost=Decimal(cost))
+    assert next_steps(state) == [f"python -m labkit resume n1 --budget {enough}"]

@@ -143,6 +143,7 @@ ASKED = [*opening(), PAIR]
 TOLD = [*ASKED, FIRST, SECOND]
 HELLO = {"role": "user", "content": "hello?"}
 LATER = {"role": "assistant", "content": "well"}
+TWINS = [*opening(), PAIR | {"tool_calls": [PAIR["tool_calls"][0]] * 2}]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,8 @@ LATER = {"role": "assistant", "content": "well"}
         ([*TOLD, {"role": "tool", "content": ""}], "messages[5]: answers None"),
         ([*ASKED, FIRST | {"content": ["ok"]}], "messages[3].content: must be text"),
         ([*ASKED, FIRST | {"tool_call_id": "c9"}], "messages[3]: answers 'c9'"),
+        ([*TWINS, FIRST], "messages: no tool message answers the call c1"),
+        ([*TWINS, FIRST, FIRST, FIRST], "messages[5]: answers 'c1', which no open"),
     ],
 )
 def test_a_transcript_with_a_gap_is_refused(messages, said):
@@ -167,7 +170,10 @@ def test_a_transcript_with_a_gap_is_refused(messages, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("messages", [TOLD, [*TOLD, HELLO], [*ASKED, SECOND, FIRST]])
+@pytest.mark.parametrize(
+    "messages",
+    [TOLD, [*TOLD, HELLO], [*ASKED, SECOND, FIRST], [*TWINS, FIRST, FIRST]],
+)
 def test_a_transcript_without_a_gap_is_not(messages):
     assert whole(question("pair", messages))["content"] == DELETED
 

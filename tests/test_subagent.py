@@ -7,10 +7,21 @@ import pytest
 
 from labkit.cancel import Stop
 from labkit.clock import run_virtual
-from labkit.conditions import no_progress
-from labkit.errors import StatusError
-from labkit.harness import RunLimits, approve, new_run, reject, resolve, run
+from labkit.conditions import no_progress, unpriced_turns
+from labkit.errors import BrokenStream, ConfigError, StatusError
+from labkit.harness import (
+    Exit,
+    RunLimits,
+    approve,
+    new_run,
+    pending,
+    reject,
+    resolve,
+    run,
+    settle,
+)
 from labkit.pricing import CHAPTER
+from labkit.runreport import next_steps, report
 from labkit.state import RunState, StateError
 from labkit.store import RunStore
 from labkit.subagent import naive_subagent, subagent
@@ -46,7 +57,7 @@ def test_a_child_has_its_own_transcript_and_costs_the_parent():
     child = state.children["c1"]
     assert child.run_id == "n1.c1" and child.model == "plan"
     assert [m["content"] for m in child.messages[:2]] == ["be brief", "where?"]
-    assert child.turns == 3 and player.asked[0]["key"] == "n1.c1-turn-1"
+    assert child.turns == 3 and player.asked[0]["key"].startswith("n1.c1-turn-1-")
     assert (state.own_cost, child.cost, state.cost) == (2 * TURN, 3 * TURN, 5 * TURN)
     ids = [event["run_id"] for event in trace.events]
     assert ids.count("n1.c1") == 3 + 4 + 1  # turns, tools, end
@@ -77,8 +88,8 @@ def test_a_child_at_its_own_cap_is_words_for_the_parent(limits, why):
 
 
 def test_other_ends_of_a_child_are_words_too():
-    child = Player(StatusError("401: no such key", status=401))
-    assert answers(play(research(child)))["c1"].endswith("401: no such key")
+    child = Player(StatusError("404: no such model", status=404))
+    assert answers(play(research(child)))["c1"].endswith("404: no such model")
     stuck = research(looking(), Counted(), stop_conditions=[no_progress(2)])
     assert answers(play(stuck))["c1"].endswith("no_progress")
 
@@ -184,8 +195,8 @@ def test_stop_reaches_the_child_s_tool():
     cancelled = {"type": "cancelled", "reason": "user pressed Stop"}
     child = state.children["c1"]
     assert state.interruption == child.interruption == cancelled
-    assert answers(state) == {"c1": "cancelled by the user"}
-    assert answers(child) == {"k0": "cancelled by the user"}
+    said = "cancelled by the user; it may have had its effect"
+    assert answers(state) == {"c1": said} and answers(child) == {"k0": said}
 
 
 class Killed(BaseException):
@@ -223,3 +234,95 @@ def test_two_call_ids_that_look_alike_are_two_children():
 def test_a_subagent_that_only_reads_is_a_read():
     assert research(looking(), Counted(read_only=True)).read_only
     assert not research(looking(), Counted()).read_only
+
+
+# What a person, or the caller's code, has to be asked about
+
+
+def test_an_exit_of_a_child_s_tool_stops_the_parent_with_both_calls_pending():
+    def needs_login(args, context):
+        if not logged_in:
+            raise Exit("interrupted", {"type": "login", "url": "https://host/login"})
+        return "ok"
+
+    logged_in = []
+    tool, parent = research(looking(1), Counted(result=needs_login)), Player(ASK, DONE)
+    state = play(tool, parent)
+    about = {"run_id": "n1.c1", "type": "login", "url": "https://host/login"}
+    assert (state.status, state.interruption) == ("interrupted", about)
+    assert answers(state) == {} and len(parent.asked) == 1
+    state = RunState.from_json(state.to_json())
+    logged_in.append(True)
+    state.children["c1"].started.clear()  # the tool says that it has done nothing
+    play(tool, parent, state)
+    assert state.status == "completed" and answers(state) == {"c1": "in a.log"}
+
+
+def test_a_provider_that_fails_the_child_interrupts_the_parent():
+    refused, parent = StatusError("401: no such key", status=401), Player(ASK, DONE)
+    state = play(research(Player(refused)), parent)
+    reason = {"type": "provider", "run_id": "n1.c1", "reason": "401: no such key"}
+    assert state.interruption == reason and answers(state) == {}
+    play(research(looking(0)), parent, state)
+    assert state.status == "completed" and answers(state) == {"c1": "in a.log"}
+
+
+def test_a_lost_turn_of_a_child_is_the_parent_s_to_settle():
+    tool, parent = research(Player(BrokenStream("reset"))), Player(ASK, DONE)
+    state = play(tool, parent)
+    assert state.interruption["type"] == "provider" and unpriced_turns(state) == 1
+    assert "1 turn(s) are not in the cost" in report(state)
+    well, asked = research(child := looking(0)), len(parent.asked)
+    play(well, parent, state)
+    assert state.interruption["type"] == "unpriced"  # of the child: it has a budget
+    assert child.asked == [] and len(parent.asked) == asked
+    assert next_steps(state) == ["python -m labkit settle n1 USD"]
+    settle(state, "0.0002")
+    play(well, parent, state)
+    assert state.status == "completed" and unpriced_turns(state) == 0
+    assert state.cost == 3 * TURN + Decimal("0.0002")
+
+
+def test_a_subagent_that_waits_is_not_resolved():
+    """Its state knows what it has done; resolved, its approval would be lost."""
+    gated = Counted(needs_approval=True)
+    tool, parent = research(looking(1), gated), Player(ASK, DONE)
+    state = play(tool, parent)
+    assert state.started == ["c1"]
+    with pytest.raises(StateError, match="nothing is in doubt about it; resume"):
+        resolve(state, "c1", ran=True)
+    approve(state, "k0")
+    play(tool, parent, state)
+    assert state.status == "completed" and len(gated.ran) == 1
+
+
+def test_a_child_that_is_over_waits_for_nothing():
+    """Its call was answered meanwhile; what it had pending is nobody's any more."""
+    gated = Counted(needs_approval=True)
+    tool, parent = research(looking(1), gated, limits=RunLimits(1)), Player(ASK, DONE)
+    state = play(tool, parent)  # the child's cap came before its call
+    assert state.status == "completed" and len(pending(state.children["c1"])) == 1
+    with pytest.raises(StateError, match="pending: none"):
+        approve(state, "k0")
+    assert state.children["c1"].approvals == []
+
+
+@pytest.mark.parametrize("what", ["on_progress", "stop_conditions", "dedupe"])
+def test_what_the_caller_s_code_does_in_a_child_is_no_news_for_the_model(what):
+    def works(args, context):
+        context.progress("half way")
+        return "ok"
+
+    def raises(*args):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    player, parent, tools = looking(1), Player(ASK, DONE), [Counted(result=works)]
+    broken = {"on_progress": {}, "dedupe": {"dedupe": "all"}}
+    child = broken.get(what, {"stop_conditions": [raises]})
+    state = new_run("plan", "hi", run_id="n1")
+    options = {"on_progress": raises} if what == "on_progress" else {}
+    with pytest.raises((BrokenPipeError, ConfigError)):
+        play(research(player, *tools, **child), parent, state, **options)
+    assert (state.status, answers(state), len(parent.asked)) == ("running", {}, 1)
+    play(research(player, *tools), parent, state)
+    assert answers(state) == {"c1": "in a.log"} and state.status == "completed"

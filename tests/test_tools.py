@@ -1,12 +1,14 @@
 """The catalogue, and the model's arguments: whatever it sends is read or refused."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labkit.errors import ConfigError
+from labkit.state import RunState
 from labkit.tools import NO_PARAMETERS, Tool, as_text, catalogue, read_arguments
 
 SCHEMA = {
@@ -19,6 +21,9 @@ SCHEMA = {
     },
     "required": ["path"],
 }
+
+
+OPEN = {"type": "object", "additionalProperties": True}
 
 
 def tool(parameters=SCHEMA, name="read_file") -> Tool:
@@ -110,6 +115,39 @@ def test_any_text_is_read_or_refused_in_words(text):
         else:
             assert isinstance(arguments, dict)
             json.dumps(arguments, allow_nan=False)
+
+
+def nested(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+def can_be_read(depth: int) -> bool:
+    with suppress(ValueError):
+        return bool(read_arguments(nested(depth), tool(OPEN)))
+    return False
+
+
+def test_what_is_read_can_stand_in_a_state_however_deep_it_is():
+    """Between what Python reads and what it writes there are a few levels."""
+    good, bad = 1, 200_000
+    assert can_be_read(good) and not can_be_read(bad)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if can_be_read(middle) else (good, middle)
+    state = RunState("n1", "m", [], status="interrupted")
+    for depth in range(max(good - 3, 1), good + 1):
+        about = {"type": "approval", "args": json.loads(nested(depth))}
+        state.interruption = about
+        parent = RunState("n0", "m", [], children={"c1": state})
+        assert RunState.from_json(parent.to_json()) == parent
+
+
+@pytest.mark.parametrize("anything", [True, {}])
+def test_a_property_that_may_be_anything(anything):
+    schema = {"type": "object", "properties": {"a": anything}, "required": ["a"]}
+    assert read_arguments('{"a": [1]}', tool(schema)) == {"a": [1]}
+    with pytest.raises(ValueError, match=r"a is missing. It takes a \(any\)"):
+        read_arguments("{}", tool(schema))
 
 
 def test_results_are_text():
