@@ -25,6 +25,7 @@ KERNELSPEC = {
     "language": "python",
     "name": "python3",
 }
+CONTROLS = "application/vnd.jupyter.widget-view+json"
 KEPT = ("tags", "nbgrader", "editable", "deletable")  # of a cell's metadata
 
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="write nothing, compare the outputs"
     )
-    parser.add_argument("--only", metavar="NN", help="the number of one notebook")
+    parser.add_argument("--only", metavar="NN", help="one: its number, or primer")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -55,8 +56,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def find(number: str | None = None) -> list[Path]:
-    """The notebooks in reading order, or the one with this number."""
-    return sorted(FOLDER.glob(f"{number or '[0-9][0-9]'}_*.ipynb"))
+    """The numbered notebooks in reading order, then primers; or those of one name.
+
+    `number`: what a name begins with, up to its first underscore ("03", "primer").
+    """
+    names = [number] if number else ["[0-9][0-9]", "primer"]
+    return [path for name in names for path in sorted(FOLDER.glob(f"{name}_*.ipynb"))]
 
 
 def refresh(path: Path) -> list[str]:
@@ -135,7 +140,8 @@ def environment(profile: str) -> dict[str, str]:
 
 
 def normalise(notebook):
-    """Drop what depends on the machine or on who edited last."""
+    """Drop what depends on the machine or on who edited last. So do controls: their
+    ids are new each time, and they are dead on a page that is only looked at."""
     notebook.metadata = type(notebook.metadata)(
         kernelspec=KERNELSPEC, language_info={"name": "python"}
     )
@@ -143,4 +149,8 @@ def normalise(notebook):
         for name in list(cell.metadata):
             if name not in KEPT:
                 del cell.metadata[name]
+        if cell.cell_type == "code":
+            cell.outputs = [
+                each for each in cell.outputs if CONTROLS not in each.get("data", {})
+            ]
     return notebook

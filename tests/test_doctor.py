@@ -28,7 +28,6 @@ def test_every_missing_finding_says_how_to_mend_it(tmp_path):
         doctor.check_ours("json"),
         doctor.check_vocabulary(tmp_path / "absent"),
         doctor.check_vocabulary(changed),
-        doctor.check_results(tmp_path / "absent"),
     ]
     assert [found.word for found in bad] == ["missing"] * len(bad)
     assert all(found.mend for found in bad)
@@ -71,6 +70,11 @@ def test_a_port_in_use_is_a_note_and_no_failure():
 def test_asking_about_the_results_folder_leaves_nothing_behind(tmp_path):
     assert doctor.check_results(tmp_path).ok
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_note(tmp_path):
+    found = doctor.check_results(tmp_path / "absent")
+    assert found.word == "note" and "--out" in found.mend
 
 
 def test_check_prints_one_line_without_a_path_when_all_is_well(capsys):

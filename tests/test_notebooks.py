@@ -18,6 +18,13 @@ PATHS = notebooks.find()
 NAMES = [path.name for path in PATHS]
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 TAGS = {outputs.REAL_TIME}
+CALLS = ("predict", "measured")
+
+# The pages of the course. A primer is none: it measures nothing, so it asks nothing.
+NUMBERED = [path for path in PATHS if path.name[0].isdigit()]
+LESSON = pytest.mark.parametrize(
+    "path", NUMBERED, ids=[path.name for path in NUMBERED], indirect=True
+)
 
 
 @pytest.fixture(params=PATHS, ids=NAMES)
@@ -44,7 +51,7 @@ def test_there_are_notebooks():
 
 @pytest.mark.timeout(900)  # a notebook takes 20 s alone, more beside other tests
 def test_it_shows_what_is_committed(path):
-    number = path.name[:2]
+    number = path.name.partition("_")[0]
     command = [sys.executable, "-m", "labkit", "notebooks", "--check", "--only", number]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=600
@@ -72,6 +79,7 @@ def test_it_opens_with_its_title_and_how_long_it_takes(page):
     assert "minutes" in first.source and "Run All" in first.source
 
 
+@LESSON
 def test_it_checks_first_and_closes_last(page):
     assert "labkit.check()" in code(page)[0].source
     assert "labkit.reset()" in code(page)[-1].source
@@ -86,9 +94,13 @@ def test_it_was_run_once_from_top_to_bottom(page):
 def test_its_cells_are_short(page):
     lines = [cell.source.splitlines() for cell in code(page)]
     assert [line for cell in lines for line in cell if len(line) > 76] == []
-    assert statistics.median(map(len, lines)) <= 5
     # One long cell is allowed: the tiny server of notebook 01, one for every page.
     assert sum(len(cell) > 15 for cell in lines) <= 1
+
+
+@LESSON
+def test_half_of_its_cells_are_very_short(page):
+    assert statistics.median(len(cell.source.splitlines()) for cell in code(page)) <= 5
 
 
 def test_there_is_about_as_much_prose_as_code(page):
@@ -117,6 +129,7 @@ def test_its_links_lead_somewhere(path, page):
                 assert (path.parent / target).exists(), target
 
 
+@LESSON
 def test_its_pictures_are_there(page):
     drawn = [c for c in code(page) if re.search(r"^plots\.|^lanes\(", c.source, re.M)]
     for cell in drawn:
@@ -132,11 +145,78 @@ def test_its_pictures_are_retina_and_hold_no_version(page):
                 assert "matplotlib version" not in output.data["image/png"]
 
 
-def test_it_asks_for_a_guess_and_uses_it(page):
-    source = "\n".join(cell.source for cell in code(page))
-    guessed = re.findall(r'predict\(\s*"([^"]+)"', source)
-    used = re.findall(r'guess\(\s*["\']([^"\']+)', source)
-    assert guessed and set(used) <= set(guessed)
+PREDICT = re.compile(r'predict\(\s*"([^"]+)"')
+MEASURED = re.compile(r'measured\(\s*"([^"]+)"')
+USED = re.compile(r'guess\(\s*["\']([^"\']+)')
+
+
+def source(page):
+    return "\n".join(cell.source for cell in code(page))
+
+
+@LESSON
+def test_it_asks_for_a_guess_and_says_what_it_was(page):
+    guessed = PREDICT.findall(source(page))
+    assert guessed and sorted(guessed) == sorted(MEASURED.findall(source(page)))
+    assert set(USED.findall(source(page))) <= set(guessed)
+
+
+@LESSON
+def test_the_answer_is_said_after_the_guess(page):
+    for name in PREDICT.findall(source(page)):
+        whole = source(page)
+        asked, said = (whole.index(f'{call}("{name}') for call in CALLS)
+        assert asked < said, name
+
+
+def test_no_two_pages_ask_the_same():
+    pages = [nbformat.read(path, as_version=4) for path in NUMBERED]
+    names = [name for page in pages for name in PREDICT.findall(source(page))]
+    assert len(names) == len(set(names)) > 40
+
+
+@LESSON
+def test_guesses_are_written_down_only_if_somebody_asks(path, page):
+    (cell,) = [c for c in code(page) if "save_guesses" in c.source]
+    assert cell.source == f'# labkit.save_guesses("your name", "{path.name[:2]}")'
+
+
+@LESSON
+def test_each_thing_to_try_has_its_answer(page):
+    (tried,) = [c.source for c in prose(page) if "## Try it yourself" in c.source]
+    asked, _, answers = tried.partition("<details><summary>")
+    number = re.compile(r"^(\d)\. ", re.M)
+    asked = asked.partition("## Try it yourself")[2]
+    assert number.findall(asked) == number.findall(answers) != []
+    assert answers.strip().endswith("</details>")
+
+
+@LESSON
+def test_its_last_line_leads_on(path, page):
+    line = page.cells[-1].source.splitlines()[-1]
+    here = NUMBERED.index(path)
+    near = [NUMBERED[n].name for n in (here - 1, here + 1) if 0 <= n < len(NUMBERED)]
+    targets = LINK.findall(line)
+    assert targets[-1] == "INDEX.md" and "xercise" in line
+    assert targets[-1 - len(near) : -1] == near
+    assert all(each.startswith("exercises/") for each in targets[: -1 - len(near)])
+
+
+def test_each_exercise_belongs_to_one_page():
+    lines = [
+        nbformat.read(path, as_version=4).cells[-1].source.splitlines()[-1]
+        for path in NUMBERED
+    ]
+    named = re.findall(r"\(exercises/(\d\d)_", "\n".join(lines))
+    assert sorted(named) == [f"{n:02}" for n in range(1, 17)]
+
+
+def test_the_links_of_the_index_lead_somewhere():
+    index = notebooks.FOLDER / "INDEX.md"
+    if index.exists():
+        for target in LINK.findall(index.read_text("utf-8")):
+            if not target.startswith(("http:", "https:")):
+                assert (index.parent / target).exists(), target
 
 
 # What the machinery says when something is amiss
@@ -211,6 +291,15 @@ def test_another_picture_is_a_difference():
     assert outputs.differences(drawn("aaaa"), drawn("aa\naa")) == []
     (said,) = outputs.differences(drawn("aaaa"), drawn("bbbb"))
     assert said == "cell 2 (1) shows another picture"
+
+
+def test_controls_are_no_part_of_a_committed_page():
+    """Their ids are new each time; the picture under them stays."""
+    page = shown()
+    dead = {"text/plain": "VBox()", notebooks.CONTROLS: {"model_id": "f00"}}
+    page.cells[1].outputs.insert(0, new_output("display_data", data=dead))
+    (left,) = notebooks.normalise(page).cells[1].outputs
+    assert left.text == "1\n"
 
 
 @pytest.fixture

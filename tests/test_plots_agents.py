@@ -112,6 +112,14 @@ def test_turns_are_hatched_so_that_no_colour_is_needed(parallel):
     assert hatched == [True, False, True, False, False, True]
 
 
+def test_the_legend_names_only_what_is_there(parallel):
+    def kinds(events):
+        legend = survival_plots.lives(events, NOTE).legends[0]
+        return [text.get_text() for text in legend.get_texts()]
+
+    assert "a write" in kinds(parallel) and "a write" not in kinds(resumed())
+
+
 def test_a_disk_is_never_more_than_one_effect_behind(parallel):
     """Each write and each turn stands behind a save that announces it."""
     own = parallel[parallel.resume == lives.PENDING].reset_index()
@@ -167,7 +175,7 @@ def test_the_odds_are_those_of_the_table():
 
 def test_a_tool_that_was_skipped_is_not_drawn():
     table = LAG.assign(lag_ms=[0.0, None, None])
-    assert len(seconds_plots.stop_lag(table).axes[0].patches) == 1
+    assert len(seconds_plots.stop_lag(table).axes[0].lines) == 1
 
 
 def test_a_stop_that_arrives_late_is_hatched():

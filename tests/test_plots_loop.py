@@ -94,6 +94,15 @@ def test_the_triangle_and_the_parabola_are_the_same_run(twenty):
     assert "20 turns: $0.038" in words(parabola)
 
 
+def test_the_straight_line_goes_through_the_cap_that_the_reader_was_told():
+    caps = loop_tables.turn_cap((8, 20, 50))
+    turns = turn_by_turn.turns("runaway", 50)
+    straight = loop.turn_cap(turns, caps).axes[1].lines[1]
+    told = caps.cost_usd[1] / 20
+    assert list(straight.get_ydata()) == pytest.approx([0, 50 * told])
+    assert straight.get_label() == "had all cost what the first 20 did"
+
+
 def test_a_budget_is_passed_by_its_last_turn_only(twenty):
     (ax,) = spending.budget(loop_tables.budget(("0.010",)), twenty).axes
     (turns,) = ax.containers

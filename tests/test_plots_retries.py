@@ -126,6 +126,23 @@ def test_gate_titles_are_computed():
     assert all(ax.get_xlabel() and ax.get_ylabel() for ax in fig.axes)
 
 
+def test_a_guess_of_a_gate_stands_among_the_times():
+    rows = pd.DataFrame(
+        {"width": [3, 5], "processes": 1, "clients": 20, "wall_ms": [882.0, 1126.0],
+         "requests": [20, 22]}
+    )  # fmt: skip
+    times, counts = retries.gate_width(rows, guess_ms=3000).axes
+    assert "your guess: 3,000" in [text.get_text() for text in times.texts]
+    assert not counts.texts
+
+
+def test_one_herd_on_the_axis_of_the_doublings(two_herds):
+    naive, _ = two_herds
+    fig = herds.one(naive, "t", until_s=None, note=notes.hundred(clients=12))
+    assert fig.axes[1].get_xscale() == "symlog"
+    assert "from 0.1 s on, each doubling" in fig.axes[1].get_xlabel()
+
+
 def test_the_unluckiest_client():
     table = herd_tables.retry_after()
     fig = retries.retry_after(table)

@@ -48,18 +48,21 @@ def herd(
     settings: Settings = Settings(),
     seed: int = 0,
     clock: str = "virtual",
+    **backoff: float,
 ) -> pd.DataFrame:
     """All clients ask at time 0, each with its own pool and its own chance.
 
     service_ms: what one answer takes; the clients share no more than the provider.
     gates: widths of the gates that clients share, in turn; none: no gate.
+    backoff: base_s and cap_s, where they are not those of `Retry`.
 
     Columns: client, attempt, t_s (sent), status, floor_s, draw_s, slept_s, and for
     an answer answered_s and text.
     """
     settings = replace(settings, delay_ms=service_ms / TOKENS, retry_after=retry_after)
     shared = [Gate(width) for width in gates]
-    retry = Retry(attempts=10_000, budget_s=36_000, strategy=strategy, floor=floor)
+    patient = {"attempts": 10_000, "budget_s": 36_000}
+    retry = Retry(strategy=strategy, floor=floor, **patient, **backoff)
 
     def client(stage: Stage, number: int) -> ChatClient:
         gate = shared[number % len(shared)] if shared else None

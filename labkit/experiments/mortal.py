@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,8 +44,14 @@ class Mortal(httpx.AsyncBaseTransport):
 def in_a_process_that_dies(function: Callable[[str], None], folder: Path) -> None:
     """Run `function(folder)` in a process of its own, and see to it that it dies."""
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=function, args=(str(folder),))
-    process.start()
-    process.join()
+    with tempfile.TemporaryDirectory() as scratch:  # the dead do not tidy up
+        process = context.Process(target=_run, args=(function, str(folder), scratch))
+        process.start()
+        process.join()
     if process.exitcode in (0, 1):  # it came to its end, or to an exception
         raise RuntimeError(f"{function.__name__} was to be killed, and was not")
+
+
+def _run(function: Callable[[str], None], folder: str, scratch: str) -> None:
+    tempfile.tempdir = scratch
+    function(folder)

@@ -2,13 +2,14 @@
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 INLINE = 8  # fewer runs than this are not worth a pool of processes
 CORES = os.cpu_count() or 1
@@ -32,11 +33,23 @@ def sweep(
         return pd.DataFrame([run(each) for each in asked])
     with workers() as pool:
         done = pool.map(run, asked, chunksize=max(1, len(asked) // (16 * CORES)))
-        # None: no bar where nobody looks, in a pipe or a log. A committed page sets
-        # the variable, which tqdm itself would ignore beside an argument.
-        off = bool(os.environ.get("TQDM_DISABLE")) or None
+        # Plain text also in a notebook: of a bar that is a widget, a saved page would
+        # keep the first moment. A committed page sets the variable, which tqdm itself
+        # would ignore beside an argument.
+        off = bool(os.environ.get("TQDM_DISABLE")) or not somebody_looks()
         bar = tqdm(done, what, len(asked), leave=False, delay=2, disable=off)
         return pd.DataFrame(list(bar))
+
+
+def somebody_looks() -> bool:
+    """Is there a terminal or a notebook, and not a pipe or a log?"""
+    return sys.stderr.isatty() or in_a_kernel()
+
+
+def in_a_kernel() -> bool:
+    """Does this run in a notebook?"""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 @contextmanager

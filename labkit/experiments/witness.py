@@ -70,7 +70,7 @@ class Disk(RunStore):
 def what_it_says(state: RunState) -> str:
     """A saved state in a word or two.
 
-    >>> what_it_says(RunState("n1", "plan", [], asking="n1-turn-2"))
+    >>> what_it_says(RunState("n1", "plan", [], turns=1, asking="n1-turn-2"))
     'turn 2 sent'
     """
     if state.approvals and not state.started:
@@ -81,7 +81,7 @@ def what_it_says(state: RunState) -> str:
     if state.started:
         return "begun"
     if state.asking:
-        return f"turn {state.asking.rpartition('-')[2]} sent"
+        return f"turn {state.turns + 1} sent"
     said_by_model = state.messages[-1]["role"] == "assistant"
     return f"turn {state.turns} kept" if said_by_model else "result kept"
 

@@ -54,7 +54,7 @@ def wordings(
 def permanent(
     table: pd.DataFrame, guess: float | None = None, note: str = "virtual clock"
 ) -> Figure:
-    """An error that no words can mend: told to the model, or the end of the run.
+    """An error that no words can help: told to the model, or the end of the run.
 
     table: from `error_tables.permanent_error`. guess: of the times of the first row.
     """
@@ -62,11 +62,11 @@ def permanent(
     _bars(ax, table, table.times_recovered, guess)
     ax.axvline(1, color=BLACK, linestyle=":", linewidth=1.4, zorder=1)
     ax.annotate(
-        "the run that mended its mistake", (1, 0.99), xytext=(5, 0), va="top",
+        "the run that recovered", (1, 0.99), xytext=(5, 0), va="top",
         xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=9.5,
     )  # fmt: skip
     ax.set_ylim(top=-0.75)  # room for those words
-    ax.set_xlabel("the run's bill (times that of the run that mended its mistake)")
+    ax.set_xlabel("the run's bill (times that of the run that recovered)")
     runs, times = table.tool_runs.iloc[0], table.times_recovered.iloc[0]
     ax.set_title(f"{runs} equal calls in vain: {times:.1f} times the bill, no answer")
     mark_guess(ax, guess, at=0.12)

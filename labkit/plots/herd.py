@@ -49,7 +49,8 @@ def herd(
     """Every request of two herds on one time axis, and the arrivals under each.
 
     naive, jitter: from `experiments.herd.herd`. until_s: draw this much of the time,
-    evenly; None: all of it, on an axis where each doubling takes the same room.
+    evenly; None: all of it, on an axis where from 0.1 s on each doubling takes the
+    same room.
     guess_s: of the last answer without jitter.
     """
     fig, axes = figure(4, height_in=6.6, sharex=True, height_ratios=[3, 1, 3, 1])
@@ -69,10 +70,10 @@ def herd(
 
 
 def one(
-    rows: pd.DataFrame, title: str, *, until_s: float, window_s: float = 0.05,
+    rows: pd.DataFrame, title: str, *, until_s: float | None, window_s: float = 0.05,
     capacity: int = CAPACITY, note: str = "virtual clock",
 ) -> Figure:  # fmt: skip
-    """Every request of one herd, and the arrivals under it, on an even time axis."""
+    """Every request of one herd, and the arrivals under it. until_s: as in `herd`."""
     fig, (dots, bars) = figure(2, height_in=4.0, sharex=True, height_ratios=[3, 1])
     dots.set_title(title)
     client_dots(dots, rows)
@@ -124,7 +125,7 @@ def arrival_bars(
 
 
 def time_axis(ax: Axes, end_s: float, until_s: float | None = None) -> None:
-    """Seconds since the herd asked: evenly spaced, or each doubling the same."""
+    """Seconds since the herd asked: evenly spaced, or by doublings from 0.1 s on."""
     if until_s is not None:
         ax.set_xlim(-0.015 * until_s, until_s)
         ax.set_xlabel("time since all of them asked (s)")
@@ -134,4 +135,5 @@ def time_axis(ax: Axes, end_s: float, until_s: float | None = None) -> None:
     ax.set_xticks([tick for tick in TICKS_S if tick <= end_s * 1.2])
     ax.xaxis.set_major_formatter(PLAIN)
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("time since all of them asked (s); each doubling takes the same room")
+    said = "from 0.1 s on, each doubling takes the same room"
+    ax.set_xlabel(f"time since all of them asked (s); {said}")

@@ -119,11 +119,12 @@ def _triangle(ax: Axes, turns: pd.DataFrame) -> None:
 
 def _parabola(ax: Axes, turns: pd.DataFrame, caps: pd.DataFrame) -> None:
     ax.plot(turns.turn, turns.spent_usd, color=BLUE, label="the bill")
-    cap, cost_usd = caps.cap.iloc[0], caps.cost_usd.iloc[0]
+    # The second cap: of this one the reader has been told the bill.
+    cap, cost_usd = caps[["cap", "cost_usd"]].iloc[:2].iloc[-1]
     end = turns.turn.iloc[-1]
     ax.plot(
         [0, end], [0, end * cost_usd / cap], color=VERMILION, linestyle="--",
-        label=f"had all cost what the first {cap} did",
+        label=f"had all cost what the first {cap:g} did",
     )  # fmt: skip
     ax.plot(caps.cap, caps.cost_usd, "o", color=BLACK)
     for row in caps[-2:].itertuples():  # the others lie too near to each other

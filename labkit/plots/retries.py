@@ -101,11 +101,12 @@ def _dots(
 
 
 def gate_width(
-    table: pd.DataFrame, capacity: int = 3, note: str = "virtual clock"
-) -> Figure:
+    table: pd.DataFrame, capacity: int = 3, guess_ms: float | None = None,
+    note: str = "virtual clock",
+) -> Figure:  # fmt: skip
     """How wide should a gate be? Time and requests against the width.
 
-    table: from `herd_tables.gate_width`.
+    table: from `herd_tables.gate_width`. guess_ms: of a gate that is too wide.
     """
     fig, axes = figure(1, 2, height_in=3.2)
     clients = int(table.clients.iloc[0])
@@ -135,6 +136,7 @@ def gate_width(
     axes[0].set_title(f"Soonest done with {best} slots")
     axes[1].set_title(f"Nothing refused up to {quiet} slots")
     axes[1].legend(loc="upper left")
+    mark_guess(axes[0], guess_ms, axis="y", at=0.52)
     clock_note(axes[0], note)
     return fig
 

@@ -47,7 +47,7 @@ def latency(
         xlabel="time since the question (s)", ylabel="until each turn\nbegins to answer"
     )
     ax.set_title("A run lasts as long as its turns wait, one after the other")
-    mark_guess(ax, guess_s, label="your guess for 1,000 ms", at=0.99)
+    mark_guess(ax, guess_s, label="your guess for 1,000 ms (s)", at=0.99)
     clock_note(ax, note)
     return fig
 
@@ -193,13 +193,11 @@ def stop_lag(
     """
     rows = table[table.lag_ms.notna()]
     fig, ax = figure(height_in=0.5 * len(rows) + 1.6)
-    looks = ({"color": BLUE}, {"color": SKY, "hatch": "..."},
-             {"color": "white", "hatch": "///"})  # fmt: skip
-    least = 0.1  # a logarithm has no zero
-    for place, (row, look) in enumerate(zip(rows.itertuples(), looks, strict=False)):
+    least = 0.1  # a logarithm has no zero, hence dots: a bar would have to begin there
+    for place, row in enumerate(rows.itertuples()):
         lag_ms = max(row.lag_ms, least)
-        ax.barh([place], [lag_ms], left=0, height=0.6, edgecolor=BLUE, **look)
-        _beside(ax, f"{number(round(row.lag_ms, 1))} ms", lag_ms, place)
+        ax.plot(lag_ms, place, "o", color=BLUE, markersize=10, clip_on=False)
+        _beside(ax, f" {number(round(row.lag_ms, 1))} ms", lag_ms, place)
     ax.set_xscale("log")
     ax.set_xlim(least, 30_000)
     ax.set_xticks([0.1, 1, 10, 100, 1000, 10_000],
@@ -209,6 +207,7 @@ def stop_lag(
     ax.tick_params(axis="y", length=0)
     room = 1.05 if guess_ms is not None else 0.6
     ax.set_ylim(len(rows) - 0.4, -room)
+    ax.grid(axis="y")
     ax.set_xlabel("from Stop to the end of the run (ms; each tenfold the same room)")
     waited = rows.lag_ms.max() > 1000
     told = (

@@ -108,16 +108,21 @@ class Picture(Figure):
         Image.open(full).convert("RGB").quantize(64).save(small, "PNG", optimize=True)
         return small.getvalue()
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
+    def bundle(self) -> tuple[dict, dict]:
+        """The picture as a notebook keeps it: its data by kind, and their size."""
         width, height = self.get_size_inches()
         size = {
             "width": round(width * PIXELS_PER_INCH),
             "height": round(height * PIXELS_PER_INCH),
         }
         data = {"text/plain": repr(self), "image/png": self.png()}
-        display(data, metadata={"image/png": size}, raw=True)
+        return data, {"image/png": size}
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        data, metadata = self.bundle()
+        display(data, metadata=metadata, raw=True)
 
 
 def figure(rows: int = 1, cols: int = 1, *, height_in: float = 2.8, **subplots):

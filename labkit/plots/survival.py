@@ -48,6 +48,8 @@ def lives(events: pd.DataFrame, note: str) -> Figure:
 
 def _legend(events: pd.DataFrame) -> list[Patch]:
     looks = {"a turn, billed": TURN, "a write": WRITE, "a read": READ}
+    if "delete_file" not in set(events.event):
+        del looks["a write"]
     if events.again.any():
         looks["the same again"] = AGAIN | {"facecolor": "white"}
     return [Patch(label=label, **look) for label, look in looks.items()]
