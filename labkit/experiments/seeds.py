@@ -37,8 +37,10 @@ def sweep(
         # keep the first moment. A committed page sets the variable, which tqdm itself
         # would ignore beside an argument.
         off = bool(os.environ.get("TQDM_DISABLE")) or not somebody_looks()
-        bar = tqdm(done, what, len(asked), leave=False, delay=2, disable=off)
-        return pd.DataFrame(list(bar))
+        # A notebook colours what is written to standard error, even when it is gone.
+        file = sys.stdout if in_a_kernel() else sys.stderr
+        shown = {"leave": False, "delay": 2, "disable": off, "file": file}
+        return pd.DataFrame(list(tqdm(done, what, len(asked), **shown)))
 
 
 def somebody_looks() -> bool:
