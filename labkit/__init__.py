@@ -13,9 +13,8 @@ The rooms, in the order in which to read them. None knows one that comes after i
     servers          processes, server, localmodel
     the bench        jail, workspace, experiments/, published, shown, comparison,
                      plots/, figures, tables, bench/, readme
-    the classroom    doctor, running, guesses, guessfiles, guessboard, sliders, reading,
-                     outputs, notebooks, exercise, course, classroom, runreport, runs,
-                     offline, wheels, bundle, runoptions
+    the notebooks    doctor, running, reading, outputs, notebooks, exercise
+    the doors        classroom/, runs/, bundle/
 
 The public names below are imported when they are first used (PEP 562): `import
 labkit` is instant, and asking for `labkit.check` does not load pandas.
@@ -33,15 +32,15 @@ _HOME = {
     "Retry": "retry",
     "Stop": "cancel",
     "check": "doctor",
-    "guess": "guesses",
-    "measured": "guesses",
-    "playground": "sliders",
-    "predict": "guesses",
+    "guess": "classroom.guesses",
+    "measured": "classroom.guesses",
+    "playground": "classroom.sliders",
+    "predict": "classroom.guesses",
     "reset": "server",
     "run": "running",
     "run_real": "clock",
     "run_virtual": "clock",
-    "save_guesses": "guessfiles",
+    "save_guesses": "classroom.guessfiles",
     "show": "reading",
     "start_server": "server",
     "stop_button": "stopbutton",

@@ -11,30 +11,30 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-# name -> (module or module:OBJECT, one line of help)
+# name -> (module of labkit, or module:OBJECT; one line of help)
 COMMANDS = {
-    "doctor": ("labkit.doctor", "what is missing on this machine, and what mends it"),
-    "notebooks": ("labkit.notebooks", "run every notebook and refresh its outputs"),
-    "tables": ("labkit.tables", "the chapters' tables, computed, beside those printed"),
-    "bench": ("labkit.bench.command", "how fast the package is, measured here and now"),
-    "run": ("labkit.runs:START", "begin a run, until it is done or stops"),
-    "resume": ("labkit.runs:RESUME", "go on with a run, with higher caps or the same"),
-    "approve": ("labkit.runs:APPROVE", "allow the call that a run waits for"),
-    "reject": ("labkit.runs:REJECT", "refuse it, with a reason for the model"),
-    "resolve": ("labkit.runs:RESOLVE", "say what became of a call in doubt"),
-    "settle": ("labkit.runs:SETTLE", "say what turns of unknown cost have cost"),
-    "trace": ("labkit.runs:TRACE", "what a run did, line by line"),
-    "guesses": ("labkit.guessboard", "a class's guesses, merged into one picture"),
-    "class": ("labkit.classroom", "student copies, class copies, grading"),
-    "bundle": ("labkit.bundle", "wheels and project for machines without a network"),
-    "readme": ("labkit.readme", "the README's figures, made anew from the results"),
+    "doctor": ("doctor", "what is missing on this machine, and what mends it"),
+    "notebooks": ("notebooks", "run every notebook and refresh its outputs"),
+    "tables": ("tables", "the chapters' tables, computed, beside those printed"),
+    "bench": ("bench.command", "how fast the package is, measured here and now"),
+    "run": ("runs.command:START", "begin a run, until it is done or stops"),
+    "resume": ("runs.command:RESUME", "go on with a run, with higher caps or the same"),
+    "approve": ("runs.command:APPROVE", "allow the call that a run waits for"),
+    "reject": ("runs.command:REJECT", "refuse it, with a reason for the model"),
+    "resolve": ("runs.command:RESOLVE", "say what became of a call in doubt"),
+    "settle": ("runs.command:SETTLE", "say what turns of unknown cost have cost"),
+    "trace": ("runs.command:TRACE", "what a run did, line by line"),
+    "guesses": ("classroom.guessboard", "a class's guesses, merged into one picture"),
+    "class": ("classroom.command", "student copies, class copies, grading"),
+    "bundle": ("bundle.command", "wheels and project for machines without a network"),
+    "readme": ("readme", "the README's figures, made anew from the results"),
 }
 
 
 def find(place: str):
     """What stands at a place of COMMANDS, imported."""
     module_name, _, name = place.partition(":")
-    module = importlib.import_module(module_name)
+    module = importlib.import_module(f"labkit.{module_name}")
     return getattr(module, name) if name else module
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit import bundle, offline, wheels
+from labkit.bundle import command as bundle
+from labkit.bundle import offline, wheels
 from labkit.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,7 +167,7 @@ def packed(tmp_path, monkeypatch):
 def test_a_bundle_holds_the_project_the_installer_and_a_manifest(packed):
     assert (packed / "labkit" / "labkit" / "doctor.py").is_file()
     assert (packed / "install.py").read_text("utf-8") == (
-        ROOT / "labkit" / "offline.py"
+        ROOT / "labkit" / "bundle" / "offline.py"
     ).read_text("utf-8")
     lines = (packed / "MANIFEST.sha256").read_text("utf-8").splitlines()
     names = {line.partition("  ")[2] for line in lines}
@@ -240,7 +241,7 @@ def test_the_command_says_what_is_amiss(capsys, tmp_path):
 
 
 def test_the_installer_can_speak_to_an_old_python(monkeypatch):
-    source = (ROOT / "labkit" / "offline.py").read_text("utf-8")
+    source = (ROOT / "labkit" / "bundle" / "offline.py").read_text("utf-8")
     ast.parse(source, feature_version=(3, 7))
     monkeypatch.setattr(offline, "OLDEST", (9, 0))
     assert offline.main().startswith("labkit needs Python 9.0 or later; this is 3.")

@@ -10,8 +10,10 @@ import re
 import nbformat
 import pytest
 
-from labkit import classroom, course, exercise, notebooks, outputs
+from labkit import exercise, notebooks, outputs
 from labkit.__main__ import main
+from labkit.classroom import command as classroom
+from labkit.classroom import course
 
 SOLUTIONS = course.find(course.SOLUTIONS)
 NAMES = [path.name for path in SOLUTIONS]

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import labkit
-from labkit import guess, guesses, guessfiles, measured, predict, save_guesses
+from labkit import guess, measured, predict, save_guesses
 from labkit.__main__ import main
+from labkit.classroom import guesses, guessfiles
+from labkit.classroom.guessfiles import GuessFileError, read_sheet
 from labkit.errors import ConfigError
-from labkit.guessfiles import GuessFileError, read_sheet
 from labkit.plots.guesses import board
 
 

@@ -44,7 +44,7 @@ from labkit.pricing import Price
 from labkit.reply import Attempt
 from labkit.retry import Retry
 from labkit.runfile import SaveError
-from labkit.runreport import report
+from labkit.runs.report import report
 from labkit.state import RunState, StateError
 from labkit.store import RunStore
 from labkit.trace import MemoryTrace

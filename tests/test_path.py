@@ -9,8 +9,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from labkit import course, notebooks
+from labkit import notebooks
 from labkit.__main__ import COMMANDS
+from labkit.classroom import course
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = notebooks.FOLDER / "INDEX.md"

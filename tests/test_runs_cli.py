@@ -13,7 +13,7 @@ import pytest
 
 from labkit.__main__ import COMMANDS, main
 from labkit.harness import approve, run
-from labkit.runreport import next_steps, outcome, report
+from labkit.runs.report import next_steps, outcome, report
 from labkit.server import start_server
 from labkit.state import RunState
 
@@ -202,7 +202,7 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(labkit, monkeypatch):
     def pressed(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labkit.runs.run", pressed)
+    monkeypatch.setattr("labkit.runs.command.run", pressed)
     status, said = labkit("run", "--id", "n1")
     assert (status, said) == (130, "\nstopped\n")  # nothing was saved: nothing to say
 
@@ -210,7 +210,7 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(labkit, monkeypatch):
         await run(*args, **kwargs)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labkit.runs.run", pressed_later)
+    monkeypatch.setattr("labkit.runs.command.run", pressed_later)
     status, said = labkit("run", "--scenario=runaway", "--max-turns=2", "--id=n2")
     assert status == 130 and "next: python -m labkit resume n2" in said
     monkeypatch.undo()

@@ -318,7 +318,7 @@ def test_neither_do_the_words_of_a_run(tmp_path, capsys, monkeypatch):
         state.interruption = {"type": "approval", "run_id": "n1", "call_id": EVIL,
                               "tool_name": EVIL, "args": {EVIL: EVIL}}  # fmt: skip
 
-    monkeypatch.setattr("labkit.runs.run", work)
+    monkeypatch.setattr("labkit.runs.command.run", work)
     monkeypatch.setenv("LLM_BASE_URL", "http://127.0.0.1:1/v1")
     for number, status in enumerate(("completed", "failed", "interrupted")):
         labkit(["run", f"--id=e{number}", f"--runs={tmp_path}"])

@@ -7,9 +7,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import labkit
-from labkit import notebooks, sliders
+from labkit import notebooks
+from labkit.classroom import sliders
+from labkit.classroom.sliders import BASE_S, CAP_S, JITTER, Herd, make_controls, redraw
 from labkit.errors import ConfigError
-from labkit.sliders import BASE_S, CAP_S, JITTER, Herd, make_controls, redraw
 
 
 class Shown:

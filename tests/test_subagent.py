@@ -21,7 +21,7 @@ from labkit.harness import (
     settle,
 )
 from labkit.pricing import CHAPTER
-from labkit.runreport import next_steps, report
+from labkit.runs.report import next_steps, report
 from labkit.state import RunState, StateError
 from labkit.store import RunStore
 from labkit.subagent import naive_subagent, subagent

@@ -106,11 +106,18 @@ def test_the_interrupt_button_ends_a_run_as_stop(open_notebook, lab):
     assert notebook.errors == []
 
 
+WAITING = """
+import labkit
+labkit.check()
+await labkit.Stop().wait()
+"""
+
+
 def test_left_alone_an_interrupt_ends_a_cell_at_once_and_the_kernel_goes_on(
     open_notebook,
 ):
     notebook = open_notebook("scratch.ipynb")
-    notebook.type_into_first_cell("import labkit\nlabkit.check()\nawait labkit.Stop().wait()")
+    notebook.type_into_first_cell(WAITING)
     notebook.menu("Run", "runmenu:run")
     notebook.wait_for_busy()
     notebook.menu("Kernel", "kernelmenu:interrupt")

@@ -3,7 +3,8 @@
 import copy
 from typing import NamedTuple
 
-from labkit import course, notebooks, outputs
+from labkit import notebooks, outputs
+from labkit.classroom import course
 
 SOLUTIONS = {path.stem: path for path in course.find(course.SOLUTIONS)}
 

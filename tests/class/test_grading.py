@@ -8,8 +8,9 @@ import pages
 import pytest
 from wrong_answers import load
 
-from labkit import course, notebooks
+from labkit import notebooks
 from labkit.__main__ import main
+from labkit.classroom import course
 
 SLUGS = list(pages.SOLUTIONS)
 MOST = {slug: pages.points(pages.read(slug)) for slug in SLUGS}

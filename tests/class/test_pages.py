@@ -7,7 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell
 from wrong_answers import FOLDER, load
 
-from labkit import classroom, course, notebooks
+from labkit import notebooks
+from labkit.classroom import command as classroom
+from labkit.classroom import course
 from labkit.exercise import SEED
 
 SLUGS = list(pages.SOLUTIONS)

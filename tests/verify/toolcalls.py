@@ -14,7 +14,7 @@ from labkit.dedupe import signature
 from labkit.harness import RunLimits, approve, new_run, pending
 from labkit.harness import run as run_agent
 from labkit.reply import Reply
-from labkit.runreport import report
+from labkit.runs.report import report
 from labkit.state import RunState
 from labkit.store import RunStore
 from labkit.tools import Tool, as_text, catalogue, read_arguments

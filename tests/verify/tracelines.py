@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from labkit.clock import run_virtual
-from labkit.runreport import as_line
+from labkit.runs.report import as_line
 from labkit.trace import KINDS, Trace, read, records
 from tests.verify.mutations import change, damage
 from tests.verify.section import Section, Tally, cases

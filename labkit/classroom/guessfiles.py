@@ -12,8 +12,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.classroom.guesses import Guess, all_guesses, is_finite
 from labkit.errors import ConfigError, LabkitError, shorten
-from labkit.guesses import Guess, all_guesses, is_finite
 from labkit.strictjson import parse_object
 
 FOLDER = Path("guesses")  # beside the notebook: a kernel starts in its folder

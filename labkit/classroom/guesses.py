@@ -11,7 +11,7 @@
 
 Being wrong is the point: what surprises is remembered. Guesses live as long as the
 kernel; a figure draws one with `labkit.plots.style.mark_guess`. Nothing is written
-down unless somebody asks for it: `labkit.guessfiles`.
+down unless somebody asks for it: `labkit.classroom.guessfiles`.
 """
 
 import math

@@ -28,7 +28,7 @@ from labkit.decisions import approve, reject, resolve, settle
 from labkit.errors import LabkitError
 from labkit.harness import RunLimits, new_run, run
 from labkit.retry import Retry
-from labkit.runoptions import (
+from labkit.runs.options import (
     caps_of,
     decision_options,
     options_of,
@@ -37,7 +37,7 @@ from labkit.runoptions import (
     start_options,
     url_of,
 )
-from labkit.runreport import as_line, indented, next_steps, printable, report
+from labkit.runs.report import as_line, indented, next_steps, printable, report
 from labkit.server import start_server
 from labkit.state import RunState, StateError
 from labkit.store import RunStore

@@ -10,7 +10,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from labkit import course, notebooks
+from labkit import notebooks
+from labkit.classroom import course
 from labkit.errors import LabkitError
 
 EXERCISES = notebooks.FOLDER / "exercises"

@@ -11,11 +11,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from labkit import offline
+from labkit.bundle import offline
+from labkit.bundle.wheels import Target, canonical, fetch, pins, targets, wheels
 from labkit.errors import ConfigError, LabkitError
-from labkit.wheels import Target, canonical, fetch, pins, targets, wheels
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOCK = "requirements.lock"
 OUT = ROOT / "out" / "bundle"
 PROJECT = "labkit"  # the name of the project's folder in the bundle

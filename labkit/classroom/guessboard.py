@@ -7,8 +7,8 @@ What cannot be read is named and left out; no file is changed.
 import argparse
 from pathlib import Path
 
+from labkit.classroom.guessfiles import GuessFileError, Sheet, read_sheet
 from labkit.errors import shorten
-from labkit.guessfiles import GuessFileError, Sheet, read_sheet
 
 PICTURE = Path("out", "guesses.png")
 SUFFIXES = (".png", ".svg")

@@ -1,0 +1,1 @@
+"""For a class: guesses, the herd with sliders, student copies, grading."""
