@@ -146,7 +146,8 @@ def test_an_agent_on_top_adds_no_retries_of_its_own(failure):
 
     script = Script(failure)
     state = run_virtual(main)
-    assert state.status == "failed" and "attempt 3 of 3" in state.error
+    assert state.status == "interrupted" and state.resumable
+    assert "attempt 3 of 3" in state.interruption["reason"]
     assert len(script.requests) == 3
 
 
