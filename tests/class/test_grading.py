@@ -117,6 +117,9 @@ def test_the_commands_of_a_teacher(tmp_path, capsys):
     assert row.split() == ["01_raw_sse", "4/4", "0/4"]
 
 
-def test_a_course_without_grades_says_so(tmp_path, capsys):
+@pytest.mark.parametrize("held", [None, b"", b"junk"])
+def test_a_course_without_grades_says_so(held, tmp_path, capsys):
+    if held is not None:
+        (tmp_path / "gradebook.db").write_bytes(held)
     assert main(["class", "points", str(tmp_path)]) == 1
     assert "has no gradebook.db: grade it first" in capsys.readouterr().out

@@ -2,6 +2,18 @@
 
 from wrong_answers import Wrong
 
+SPLITLINES = """
+def payloads(raw):
+    found, data = [], []
+    for line in raw.decode().splitlines(keepends=True):
+        if line in ("\\n", "\\r\\n"):
+            found += ["\\n".join(data)] * bool(data)
+            data = []
+        elif line.startswith("data:") and line.endswith("\\n"):
+            data.append(line[5:].removeprefix(" ").rstrip("\\r\\n"))
+    return found
+"""
+
 WRONG = [
     Wrong(
         "counts [DONE]",
@@ -54,5 +66,11 @@ def payloads(raw):
         },
         loses={"raw-sse-payloads"},
         hint="was not sent to its end: drop it",
+    ),
+    Wrong(
+        "str.splitlines()",
+        {"payloads": SPLITLINES},
+        loses={"raw-sse-legal"},
+        hint="Only LF and CRLF end a line",
     ),
 ]

@@ -34,6 +34,22 @@ def lost_letters(text, places):
     return "".join(text[place] for place in places if place < len(text))
 """
 
+WHOLE_OR_NOTHING = """
+async def read(chunks, show):
+    body = b""
+    async for chunk in chunks:
+        body += chunk
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            continue
+        if text:
+            show(text)
+        body = b""
+    if body:
+        show(body.decode(errors="replace"))
+"""
+
 WRONG = [
     Wrong(
         'errors="ignore"',
@@ -64,5 +80,11 @@ WRONG = [
         {"lost-letters": CHARACTERS},
         loses={"lost-letter-find"},
         hint="Count bytes",
+    ),
+    Wrong(
+        "keeps a chunk back for half a letter at its end",
+        {"lost-letter": WHOLE_OR_NOTHING},
+        loses={"lost-letter-time"},
+        hint="do those before it have to wait?",
     ),
 ]

@@ -26,6 +26,19 @@ def read_failed(path, error):
     return ToolError(str(error))
 """
 
+WITHOUT_THE_SENTENCE = """
+def read_failed(path, error):
+    text = f"{path}: {error.strerror}"
+    if isinstance(error, PermissionError):
+        return PermanentToolError(text)
+    return ToolError(text)
+"""
+
+RAISES = """
+def read_failed(path, error):
+    raise ToolError(f"{path}: {error.strerror}")
+"""
+
 WRONG = [
     Wrong(
         "Error: failed",
@@ -50,5 +63,17 @@ WRONG = [
         {"read-failed": AS_PYTHON_SAYS_IT},
         loses={"error-text-private"},
         hint="where the folder is on this machine",
+    ),
+    Wrong(
+        "its sentence is for nobody",
+        {"read-failed": WITHOUT_THE_SENTENCE},
+        loses={"error-text-private"},
+        hint="Where is your sentence from above",
+    ),
+    Wrong(
+        "raises what it should return",
+        {"read-failed": RAISES},
+        loses={"error-text-permanent", "error-text-private"},
+        hint="do not raise it",
     ),
 ]

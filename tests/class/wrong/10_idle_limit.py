@@ -46,6 +46,25 @@ def choose_idle(silences, kills):
     return sorted(silences, reverse=True)[min(kills + 1, len(silences) - 1)] - 0.1
 """
 
+IN_SILENCE = """
+async def guarded(events, idle_s, show):
+    time = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout(idle_s) as limit:
+            async for kind, text in events:
+                if kind == "content":
+                    show(text)
+                    limit.reschedule(time() + idle_s)
+    except TimeoutError:
+        return
+"""
+
+FROM_THE_QUESTION = """
+def longest_silence(events):
+    times = [0.0] + [t_s for t_s, kind in events if kind == "content"]
+    return max(b - a for a, b in zip(times, times[1:]))
+"""
+
 WRONG = [
     Wrong(
         "keep-alives prolong the wait",
@@ -82,5 +101,17 @@ WRONG = [
         {"choose-idle": ONE_TOO_SHORT},
         loses={"idle-choose"},
         hint="too short",
+    ),
+    Wrong(
+        "ends as if the answer were whole",
+        {"guarded": IN_SILENCE},
+        loses={"idle-stall"},
+        hint="raise a TimeoutError",
+    ),
+    Wrong(
+        "counts the time before the first content",
+        {"longest-silence": FROM_THE_QUESTION},
+        loses={"idle-silence"},
+        hint="not from the question",
     ),
 ]

@@ -132,6 +132,49 @@ async def send(http, url, payload, draw_s, limit_s=20.0):
     raise RuntimeError("out of attempts")
 """
 
+STALE = """
+async def send(http, url, payload, draw_s, limit_s=20.0):
+    headers = {"idempotency-key": str(uuid.uuid4())}
+    floor_s = None
+    for attempt in range(5):
+        try:
+            async with asyncio.timeout(limit_s):
+                reply = await http.post(url, json=payload, headers=headers)
+        except (TimeoutError, httpx.TransportError):
+            pass
+        else:
+            verdict = classify(reply.status_code)
+            if verdict == "ok":
+                return reply
+            if verdict == "fatal":
+                raise RuntimeError(f"HTTP {reply.status_code}")
+            floor_s = retry_after(reply.headers, wall_time())
+        if attempt < 4:
+            await asyncio.sleep(max(floor_s or 0.0, draw_s(attempt)))
+    raise RuntimeError("out of attempts")
+"""
+
+CATCHES_ITS_OWN = """
+async def send(http, url, payload, draw_s, limit_s=20.0):
+    headers = {"idempotency-key": str(uuid.uuid4())}
+    for attempt in range(5):
+        floor_s = None
+        try:
+            async with asyncio.timeout(limit_s):
+                reply = await http.post(url, json=payload, headers=headers)
+            floor_s = retry_after(reply.headers, wall_time())
+            verdict = classify(reply.status_code)
+            if verdict == "ok":
+                return reply
+            if verdict == "fatal":
+                raise RuntimeError(f"HTTP {reply.status_code}")
+        except Exception:
+            pass
+        if attempt < 4:
+            await asyncio.sleep(max(floor_s or 0.0, draw_s(attempt)))
+    raise RuntimeError("out of attempts")
+"""
+
 WRONG = [
     Wrong(
         "a new key per attempt",
@@ -168,5 +211,17 @@ WRONG = [
         {"send": PRINTED},
         loses={"repair-timeout", "repair-floor", "repair-end"},
         hint="came out of send()",
+    ),
+    Wrong(
+        "obeys a header of an earlier attempt",
+        {"send": STALE},
+        loses={"repair-timeout"},
+        hint="the reply of the attempt before it",
+    ),
+    Wrong(
+        "catches its own error",
+        {"send": CATCHES_ITS_OWN},
+        loses={"repair-end"},
+        hint="swallow the error",
     ),
 ]

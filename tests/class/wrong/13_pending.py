@@ -45,6 +45,16 @@ async def go_on(messages, run_tool, ask_model):
         messages.append(await ask_model(messages))
 """
 
+ASKS_AGAIN = """
+async def go_on(messages, run_tool, ask_model):
+    while True:
+        for call in pending(messages):
+            messages.append(answer(call, await run_tool(call)))
+        messages.append(await ask_model(messages))
+        if not messages[-1].get("tool_calls"):
+            return messages[-1]["content"]
+"""
+
 WRONG = [
     Wrong(
         "matches by name",
@@ -75,5 +85,11 @@ WRONG = [
         {"go-on": ANSWERS_AT_THE_END},
         loses={"pending-kill"},
         hint="is each answer in it",
+    ),
+    Wrong(
+        "asks once more when the run is over",
+        {"go-on": ASKS_AGAIN},
+        loses={"pending-kill"},
+        hint="its last message is words",
     ),
 ]

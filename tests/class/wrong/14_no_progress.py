@@ -28,6 +28,13 @@ def no_progress(steps, repeats, polls):
     return any(counted.count(step) >= repeats for step in counted)
 """
 
+COMPARES_TEXTS = """
+def no_progress(steps, repeats, polls):
+    counted = [str(s) for s in steps if any(c.name not in polls for c in s)]
+    last = counted[-repeats:]
+    return len(last) == repeats and len(set(last)) == 1
+"""
+
 WRONG = [
     Wrong(
         "ignores the arguments",
@@ -52,5 +59,11 @@ WRONG = [
         {"no-progress": COUNTS_ALL},
         loses={"progress-stops"},
         hint="one after the other",
+    ),
+    Wrong(
+        "compares steps as texts",
+        {"no-progress": COMPARES_TEXTS},
+        loses={"progress-moves"},
+        hint="named in another order, are the same",
     ),
 ]

@@ -56,6 +56,35 @@ def resolve(world, order, receipt):
     world.write(order, {"receipt": receipt})
 """
 
+FORGETS_THE_SECOND_LIFE = """
+def pay_blind(world, order, cents):
+    entry = world.read(order)
+    if entry and "receipt" in entry:
+        return entry["receipt"]
+    if entry and "begun" in entry:
+        raise InDoubt(order)
+    if not entry:
+        world.write(order, {"begun": cents})
+    receipt = world.charge(order, cents)
+    world.write(order, {"receipt": receipt})
+    return receipt
+"""
+
+NOT_CHARGED = """
+def resolve(world, order, receipt):
+    found = {"receipt": receipt} if receipt else {"free": True}
+    world.write(order, found)
+"""
+
+ALWAYS_IN_DOUBT = """
+def pay_blind(world, order, cents):
+    entry = world.read(order)
+    if entry and "receipt" in entry:
+        return entry["receipt"]
+    world.write(order, {"begun": cents})
+    raise InDoubt(order)
+"""
+
 WRONG = [
     Wrong(
         "marks only afterwards",
@@ -91,6 +120,18 @@ WRONG = [
         "a person's no is taken for done",
         {"resolve": ALWAYS_RAN},
         loses={"ledger-doubt"},
-        hint="a person found no charge",
+        hint="PERSON FOUND no charge",
+    ),
+    Wrong(
+        "begins a second time without a note",
+        {"pay-blind": FORGETS_THE_SECOND_LIFE, "resolve": NOT_CHARGED},
+        loses={"ledger-doubt"},
+        hint="had begun to charge",
+    ),
+    Wrong(
+        "is always in doubt",
+        {"pay-blind": ALWAYS_IN_DOUBT},
+        loses={"ledger-doubt"},
+        hint="nobody was killed: what is in doubt?",
     ),
 ]
