@@ -19,6 +19,7 @@ this loop refuses them. Code that needs them belongs on the ordinary loop.
 import asyncio
 import contextlib
 import contextvars
+import os
 import selectors
 import threading
 import time
@@ -142,6 +143,7 @@ def run_virtual(coro_fn, /, *args, **kwargs):
     Raises whatever the coroutine raises; `DeadlockError` as soon as nothing can
     happen any more; `VirtualClockError` when it asks for a socket or a thread.
     """
+    __tracebackhide__ = True  # in a notebook: from the cell to its own code
     loop = VirtualLoop()
     return _run_in_thread(loop, loop._jumping.interrupt, coro_fn, args, kwargs)
 
@@ -162,7 +164,17 @@ def _cancel_all(loop) -> None:
         task.cancel()
 
 
+def _beyond_asyncio(traceback):
+    """A traceback without its first frames, the runner's, which tell a reader nothing."""
+    runners = (__file__, os.path.dirname(asyncio.__file__))
+    first = traceback
+    while first and first.tb_frame.f_code.co_filename.startswith(runners):
+        first = first.tb_next
+    return first or traceback
+
+
 def _run_in_thread(loop, interrupt, coro_fn, args, kwargs):
+    __tracebackhide__ = True
     outcome, ended = {}, threading.Event()
 
     def body():
@@ -188,5 +200,6 @@ def _run_in_thread(loop, interrupt, coro_fn, args, kwargs):
     if pressed:
         raise pressed
     if "error" in outcome:
-        raise outcome["error"]
+        error = outcome["error"]
+        raise error.with_traceback(_beyond_asyncio(error.__traceback__))
     return outcome["result"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -522,3 +523,16 @@ def test_chance_is_the_callers():
 
     runs = [run_virtual(draw, random.Random(seed)) for seed in (3, 3, 4)]
     assert runs[0] == runs[1] != runs[2]
+
+
+def test_a_traceback_begins_where_the_reader_s_code_does():
+    """A gap in an exercise is one of those, and asyncio's frames explain nothing."""
+
+    async def gap():
+        raise NotImplementedError
+
+    with pytest.raises(NotImplementedError) as caught:
+        run_virtual(gap)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert frames[-1].name == "gap" and len(frames) <= 4
+    assert not any("asyncio" in frame.filename for frame in frames)

@@ -82,11 +82,13 @@ def perform(
     chance. `latency_s` draws the one-way latency of a message, in seconds; on the
     real clock the loopback has its own.
     """
+    __tracebackhide__ = True  # in a notebook: from the cell to its own code
     if clock not in CLOCKS:
         raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
     build = _in_memory if clock == "virtual" else _on_sockets
 
     async def body():
+        __tracebackhide__ = True
         async with build(kind, settings, seed, latency_s) as stage:
             return await coro_fn(stage, **kw)
 
