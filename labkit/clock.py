@@ -165,7 +165,7 @@ def _cancel_all(loop) -> None:
 
 
 def _beyond_asyncio(traceback):
-    """A traceback without its first frames, the runner's, which tell a reader nothing."""
+    """A traceback without its first frames, the runner's: they explain nothing."""
     runners = (__file__, os.path.dirname(asyncio.__file__))
     first = traceback
     while first and first.tb_frame.f_code.co_filename.startswith(runners):

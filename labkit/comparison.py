@@ -24,12 +24,13 @@ def judged(frame: pd.DataFrame, theirs: list[dict]) -> list[dict]:
 def compare(keys: Sequence[str], result: dict, theirs: list[dict]) -> pd.DataFrame:
     """The table for reading: one line a number, the chapter's beside ours.
 
-    A table of which the chapter prints nothing keeps its own shape. One with a row a
-    seed shows only its summaries. What the chapter prints beyond our rows comes last.
+    A table of which the chapter prints nothing keeps its own shape, with the rows of
+    the real clock below the others. One with a row a seed shows only its summaries.
+    What the chapter prints beyond our rows comes last.
     """
     rows = [row for row in result["rows"] if row.get("summary", "") is not None]
     if not (theirs and rows):
-        return _shape_kept(rows)
+        return _shape_kept(rows, result.get("real_rows", []))
     named = [key for key in keys if key != "seed"]
     lines, found = [], []
     for row in rows:
@@ -89,12 +90,19 @@ def notes(result: dict) -> list[str]:
     return [f"skipped: {skipped}"] * bool(skipped) + [
         f"{row['verdict']}: {row['reason']}"
         for row in result["rows"]
-        if row["verdict"] in ("differs", "skipped")
+        if row["verdict"] == "differs"
+        or (row["verdict"] == "skipped" and "real_rows" not in result)
     ]
 
 
-def _shape_kept(rows: list[dict]) -> pd.DataFrame:
-    told = [{n: shown(n, v) for n, v in row.items() if n not in ABOUT} for row in rows]
+def _shape_kept(rows: list[dict], real: list[dict]) -> pd.DataFrame:
+    told = [
+        ({"clock": clock} if real else {})
+        | {name: shown(name, value) for name, value in row.items() if name not in ABOUT}
+        for clock, measured in (("virtual", rows), ("real", real))
+        for row in measured
+        if not (real and row["verdict"] == "skipped")
+    ]
     return pd.DataFrame(told)
 
 

@@ -91,7 +91,9 @@ def main(args: argparse.Namespace) -> int:
             from labkit.figures import write  # matplotlib, only where it is needed
 
             write(results, args.out)
-        print(f"\nwritten to {args.out}/: tables.md, tables.json, a CSV a table")
+        pictures = "" if args.no_figures else ", and figures (PNG and SVG)"
+        written = f"tables.md, tables.json, a CSV a table{pictures}"
+        print(f"\nwritten to {args.out}/: {written}")
     print(f"\n{tally(results.values())}\n{textwrap.fill(KEY, 88)}")
     return 0
 

@@ -127,3 +127,21 @@ def test_one_table_for_the_terminal():
     assert done.returncode == 0 and done.stderr == ""
     assert "IncompleteStream" in done.stdout
     assert "differs: the chapter's runtime dropped" in done.stdout
+
+
+@pytest.mark.realtime
+def test_a_table_without_a_chapter_shows_both_clocks():
+    (table,) = (each for each in TABLES if each.id == "23.stop_lag")
+    result = tables.compute(table, 1, real=True)
+    lines = tables.compare(table.keys, result, [])
+    told = dict(
+        zip(zip(lines.clock, lines.tool, strict=True), lines.lag_ms, strict=True)
+    )
+    assert set(told) == {
+        ("virtual", "async"), ("real", "async"), ("real", "blocking, polls"),
+        ("real", "blocking, deaf"),
+    }  # fmt: skip
+    assert all(told.values()) and "skipped" not in tables.as_text(table, result)
+    lag_ms = {row["tool"]: row["lag_ms"] for row in result["real_rows"]}
+    # It waits for the deaf one, which sleeps for seconds; the others are told at once.
+    assert lag_ms["blocking, deaf"] > 3 * lag_ms["blocking, polls"]
