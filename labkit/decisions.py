@@ -67,6 +67,10 @@ def resolve(state: RunState, call_id: str, *, ran: bool, result: str = "done") -
         owner.messages.append(tool_message(call, result))
 
 
+# A person's sum stays far within what can be added up to the digit (pricing.EXACT).
+MOST_USD, DECIMALS = 10**9, 12
+
+
 def settle(state: RunState, cost_usd: Amount) -> None:
     """Say what the turns cost whose bill was not known, subagents' included.
 
@@ -75,11 +79,16 @@ def settle(state: RunState, cost_usd: Amount) -> None:
     """
     if not unpriced_turns(state):
         raise StateError(f"run {state.run_id}: the cost of every turn is known")
+    amount = money(cost_usd, "cost_usd")
     try:
-        state.own_cost = add(state.own_cost, money(cost_usd, "cost_usd"))
+        if amount >= MOST_USD or amount.as_tuple().exponent < -DECIMALS:
+            raise Inexact
+        state.own_cost = add(state.own_cost, amount)
     except Inexact:
         raise ConfigError(
-            f"cost_usd is {cost_usd}: give fewer digits", field="cost_usd"
+            f"cost_usd is {cost_usd}: give dollars below {MOST_USD:,}, with at most"
+            f" {DECIMALS} decimals",
+            field="cost_usd",
         ) from None
     forget_unpriced(state)
 

@@ -24,7 +24,9 @@ class Limits:
         takes long.
     idle_s: between two of those. Keep-alives do not count, nor does the time that
         the caller takes over a piece.
-    total_s: the whole logical call, with all its attempts and the waits between.
+    total_s: the whole logical call, with all its attempts and the waits between. It
+        ends waiting, not reading: a caller who took longer over the pieces is still
+        given those that have come with the last read, and an end among them.
 
     >>> Limits(idle_s=-1)
     Traceback (most recent call last):
@@ -98,6 +100,8 @@ class Watchdog:
         at_most_s: shortens the limit, for what may be missing.
         """
         self.check()
+        if self.left_s <= 0:  # a timer would let through what needs no waiting for
+            raise self.verdict("total")
         try:
             async with asyncio.timeout(None) as scope:
                 self._scope = scope

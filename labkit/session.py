@@ -21,6 +21,7 @@ from labkit.runfile import SaveError
 from labkit.state import RunState
 from labkit.toolerrors import POLICIES
 from labkit.tools import Tool, catalogue
+from labkit.transcript import Message
 
 
 @dataclass
@@ -64,13 +65,21 @@ class Session:
         if self.limits.max_budget_usd is not None:
             self._conditions.insert(0, unpriced(self.prices))
 
-    @cached_property
+    @property
     def digest(self) -> str:
-        """Of what all the turns of a run have in common, in whatever process."""
+        """Of the next request, in whatever process: of what all turns have in common,
+        and of what was said since the last one, to which a person may have added. The
+        turns between are not read again, or each would cost more than the last."""
+        digest = self._common.copy()
+        digest.update(as_json([*takewhile(is_no_turn, reversed(self.state.messages))]))
+        return digest.hexdigest()
+
+    @cached_property
+    def _common(self):
         state = self.state
-        said = takewhile(lambda message: message["role"] != "assistant", state.messages)
-        about = {"model": state.model, "tools": self.catalogue, "messages": [*said]}
-        return hashlib.sha256(as_json(about)).hexdigest()
+        said = [*takewhile(is_no_turn, state.messages)]
+        about = {"model": state.model, "tools": self.catalogue, "messages": said}
+        return hashlib.sha256(as_json(about))
 
     def check(self) -> None:
         """Raise Exit where something says stop: a person, a cap, or a condition; and
@@ -144,6 +153,11 @@ class Session:
         """What a subagent may still spend; None: there is no cap."""
         most = self.limits.max_budget_usd
         return None if most is None else most - self.state.cost
+
+
+def is_no_turn(message: Message) -> bool:
+    """Was it said by anybody but the model?"""
+    return message["role"] != "assistant"
 
 
 def one_of(name: str, value: Any, allowed: Sequence) -> None:

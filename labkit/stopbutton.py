@@ -16,12 +16,16 @@ from contextlib import contextmanager
 
 from labkit.cancel import Stop
 
+_open: list[tuple[Stop, str]] = []  # one for each block that is not left yet
+_before = signal.SIG_DFL  # whose the button is outside of all blocks
+
 
 @contextmanager
 def stop_button(reason: str = "interrupted by the user") -> Iterator[Stop]:
     """A Stop that the first interrupt sets, while in the block.
 
-    Signals reach the main thread only: in another one it is a plain Stop.
+    Several blocks at once, one in the other or in tasks side by side, are all stopped
+    by it. Signals reach the main thread only: in another one it is a plain Stop.
 
     >>> with stop_button() as stop:
     ...     signal.raise_signal(signal.SIGINT)
@@ -32,17 +36,32 @@ def stop_button(reason: str = "interrupted by the user") -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.getsignal(signal.SIGINT)
-
-    def pressed(number, frame) -> None:
-        signal.signal(signal.SIGINT, before)
-        stop.set(reason)
-
-    signal.signal(signal.SIGINT, pressed)
+    block = stop, reason
+    _open.append(block)
+    _take_button()
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        _open.remove(block)
+        if all(stop.is_set for stop, _ in _open):
+            _give_back_button()
+
+
+def _pressed(number, frame) -> None:
+    _give_back_button()
+    for stop, reason in _open:
+        stop.set(reason)
+
+
+def _take_button() -> None:
+    global _before
+    if signal.getsignal(signal.SIGINT) is not _pressed:
+        _before = signal.signal(signal.SIGINT, _pressed)
+
+
+def _give_back_button() -> None:
+    if signal.getsignal(signal.SIGINT) is _pressed:  # else it is somebody else's now
+        signal.signal(signal.SIGINT, _before)
 
 
 def hear_interrupts() -> None:

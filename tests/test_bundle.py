@@ -193,6 +193,28 @@ def test_a_damaged_or_lost_wheel_is_noticed_and_a_used_notebook_is_not(packed):
     assert offline.damaged(packed) == ["wheels/pure-1.0-py3-none-any.whl"]
 
 
+@pytest.mark.parametrize("held", [None, b"", b"\xff\xfe", b"no manifest\n"])
+def test_a_manifest_that_is_lost_or_empty_vouches_for_nothing(packed, held):
+    path = packed / "MANIFEST.sha256"
+    path.unlink() if held is None else path.write_bytes(held)
+    assert offline.damaged(packed) == ["MANIFEST.sha256"]
+
+
+def test_half_a_bundle_is_not_installed(packed, monkeypatch):
+    monkeypatch.setattr(offline, "HERE", packed)
+    monkeypatch.setattr(offline, "install", lambda folder: pytest.fail("it began"))
+    shutil.rmtree(packed / "labkit")
+    said = "copy the folder again: labkit/requirements.lock"
+    assert offline.main().endswith(said)
+
+
+def test_an_environment_of_an_earlier_try_is_not_built_upon(packed, monkeypatch):
+    steps = []
+    monkeypatch.setattr(subprocess, "run", lambda step, **more: steps.append(step))
+    offline.install(packed)
+    assert "--clear" in steps[0] and len(steps) == 3
+
+
 def test_a_bundle_can_be_renewed_and_drops_what_is_no_longer_pinned(packed):
     (packed / "labkit" / "stale.txt").touch()
     old = packed / "wheels" / "jupyterlab-1.0-py3-none-any.whl"

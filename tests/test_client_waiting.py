@@ -59,6 +59,45 @@ def test_the_time_of_the_reader_is_not_the_providers_silence():
     assert run_virtual(main) == "A tide gauge"
 
 
+def slowly(steps, **limits):
+    """What a reader gets who takes a second over each piece, and how it ended when."""
+
+    async def main():
+        loop, got = asyncio.get_running_loop(), []
+        asked = client(Script(streamed(*steps)), limits=Limits(**limits)).stream("hi")
+        async with asked as stream:
+            try:
+                async for piece in stream:
+                    got.append(piece)
+                    await asyncio.sleep(1)
+            except DeadlineError as error:
+                return got, error.limit, loop.time()
+            return got, stream.reply.finish_reason, loop.time()
+
+    return run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ([b"".join(ANSWER)], (["A tide", " gauge"], "stop", 2)),
+        ([b"".join(ANSWER[:2]), *ANSWER[2:]], (["A tide", " gauge"], "total", 2)),
+        (ANSWER, (["A tide"], "total", 1)),
+        ([ANSWER[0], 0.25, *ANSWER[1:]], (["A tide"], "total", 1)),
+    ],
+    ids=["one read", "its end is another", "three reads", "a wait between"],
+)
+def test_total_ends_waiting_and_not_the_reading_of_what_has_come(steps, outcome):
+    """Also where the next bytes are there without any wait, as fast senders have it."""
+    assert slowly(steps, total_s=0.5) == outcome
+
+
+def test_what_is_no_sign_of_life_stays_none_when_it_came_with_a_piece():
+    role = chunk(role="assistant")
+    steps = [ANSWER[0] + 3 * role, 2, role, 2, role, 2, *ANSWER[1:]]
+    assert slowly(steps, idle_s=3) == (["A tide"], "idle", 1 + 3)
+
+
 def test_a_stall_says_idle_and_keeps_the_text():
     script = Script(streamed(chunk("A tide"), 14, chunk(" gauge"), None))
     with pytest.raises(DeadlineError, match="idle_s=15") as caught:

@@ -245,6 +245,29 @@ def test_class_copies_are_never_written_over_a_students_work(copies, capsys):
     assert done.read_text("utf-8") == "my work"
 
 
+@pytest.mark.parametrize("words", [("copies", "--out"), ("course",)])
+def test_a_file_in_the_place_of_a_folder_is_named(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(classroom.course, "require", lambda: None)
+    path = tmp_path / "taken"
+    path.write_text("mine", "utf-8")
+    assert main(["class", *words, str(path)]) == 1
+    assert "taken" in capsys.readouterr().out
+    assert path.read_text("utf-8") == "mine"
+
+
+def test_a_course_is_not_begun_twice_nor_without_nbgrader(
+    tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "course"
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        assert main(["class", "course", str(folder)]) == 1
+    assert "make setup-class" in capsys.readouterr().out and not folder.exists()
+    classroom.course.create(folder)
+    with pytest.raises(classroom.course.CourseError, match="a course already"):
+        classroom.course.create(folder)
+
+
 def test_stale_copies_are_reported_then_mended(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(classroom, "EXERCISES", tmp_path)
     fresh = {"01_a.ipynb": b"one", "02_b.ipynb": b"two", "03_c.ipynb": b"three"}

@@ -152,6 +152,28 @@ def test_a_file_that_is_none_of_ours_is_not_overwritten(here):
     assert (here / "ada-02.json").read_text("utf-8") == "my notes"
 
 
+@pytest.mark.parametrize(
+    "made", [{f"q{n}": 1 for n in range(101)}, {"q": 1e100}, {"q" * 81: 1}]
+)
+def test_what_could_not_be_read_again_is_not_written(here, made):
+    for name, value in made.items():
+        predict(name, value)
+    with pytest.raises(ConfigError, match="guess") as caught:
+        save_guesses("Ada", "02")
+    assert caught.value.field == "guesses" and not here.exists()
+
+
+@pytest.mark.parametrize("in_the_way", ["guesses", "guesses/ada-02.part/x"])
+def test_a_folder_that_cannot_be_written_is_named(here, in_the_way):
+    answer()
+    path = here.parent / in_the_way
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    with pytest.raises(ConfigError, match="cannot write ada-02.json") as caught:
+        save_guesses("Ada", "02")
+    assert caught.value.field == "folder"
+
+
 @pytest.mark.parametrize("name", ["", " ", "../..", None, 7, "a" * 81, "/"])
 def test_a_name_that_is_none(here, name):
     answer()
@@ -255,6 +277,20 @@ def test_the_same_student_twice_is_said(thirty, capsys):
     copy.write_bytes((thirty / "student-3-02.json").read_bytes())
     status, said = merge(thirty, capsys, "--out", "class.png")
     assert "both count" in said and "62 guesses of 30" in said
+
+
+def test_no_file_name_reaches_the_terminal_raw(thirty, capsys):
+    mine = (thirty / "student-3-02.json").read_bytes()
+    (thirty / "evil\x1b[2J.json").write_bytes(mine)
+    (thirty / "more\x1b[2J.json").write_bytes(b"{")
+    status, said = merge(thirty, capsys, "--out", "class.png")
+    assert "both count" in said and "skipped more" in said and "\x1b" not in said
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(thirty, capsys):
+    thirty.with_name("class.png").mkdir()
+    status, said = merge(thirty, capsys, "--out", "class.png")
+    assert status == 1 and said.startswith("--out class.png: ")
 
 
 def test_one_page_only(thirty, capsys):

@@ -176,12 +176,22 @@ def test_what_is_settled_counts_towards_the_budget():
     assert play(player, state=state).status == "budget_exceeded" and player.asked == []
 
 
-@pytest.mark.parametrize("wrong", ["-1", "much", "NaN", "1e-99", True])
+@pytest.mark.parametrize(
+    "wrong", ["-1", "much", "NaN", "1e-99", "1e-13", "1e9", "1e400", True]
+)
 def test_a_sum_that_is_none_settles_nothing(wrong):
     state = play(Player(LOOK, BrokenStream("reset")), Counted())
     with pytest.raises(ConfigError, match="cost_usd"):
         settle(state, wrong)
     assert (state.unpriced_turns, state.cost) == (1, TURN)
+
+
+def test_the_smallest_and_the_largest_sum_can_be_added_to():
+    state = play(Player(LOOK, BrokenStream("reset")), Counted())
+    settle(state, "999999999.000000000001")
+    play(Player(LOOK, "done"), Counted(), state=state, limits=RunLimits())
+    assert (state.status, state.unpriced_turns) == ("completed", 0)
+    assert state.cost == 2 * TURN + Decimal("999999999.000000000001")
 
 
 def test_where_all_is_known_there_is_nothing_to_settle():
@@ -284,6 +294,27 @@ def test_a_name_that_another_run_had_at_the_provider_is_no_conflict():
     look = Counted("list_files", ["errors.log"])
     door = MemoryTransport(Provider(Settings(delay_ms=0), SCRIPTED))
     assert [state.error for state in run_virtual(main)] == [None, None]
+
+
+def test_a_word_of_a_person_after_a_stop_is_another_request():
+    """The provider has seen the turn's key, and answers another body with a 422."""
+
+    async def main():
+        async with ChatClient("http://mock/v1", transport=door) as client:
+            ran = []
+            for more in ([{"role": "user", "content": "and be brief"}], []):
+                stop = Stop()
+                await run(state, [look.tool], client, stop=stop, on_text=stop.set)
+                ran.append((state.status, state.error))
+                state.messages += more
+            return ran, await run(state, [look.tool], client)
+
+    look = Counted("list_files", ["errors.log"])
+    door = MemoryTransport(Provider(Settings(delay_ms=10), SCRIPTED))
+    state = new_run("plan", "Which file?", run_id="n1")
+    ran, state = run_virtual(main)
+    assert ran == [("interrupted", None)] * 2
+    assert (state.status, state.error) == ("completed", None)
 
 
 def test_a_tool_that_is_no_json_is_named_before_anything_is_sent(tmp_path):

@@ -77,6 +77,10 @@ PROGRAMS = {
     "curl": ("GET", "/v1/chat?delay=0", {"user-agent": "curl/8.5.0", "accept": "*/*"}),
     "an SDK": ("POST", CHAT, {"authorization": "Bearer mock",
                               "content-type": "application/json"}),
+    # As Node 20 sends it: the mode of a fetch, and no site, since there is none.
+    "fetch of Node": ("POST", CHAT, {"accept": "*/*", "accept-language": "*",
+                                     "sec-fetch-mode": "cors", "user-agent": "node",
+                                     "content-type": "text/plain;charset=UTF-8"}),
     "by another port, forwarded": ("GET", "/stats", {"host": "localhost:9999"}),
     "by IPv6's name of it": ("GET", "/stats", {"host": "[::1]:{port}"}),
     "an address typed into a browser": ("GET", "/", {"sec-fetch-site": "none",

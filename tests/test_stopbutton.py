@@ -64,6 +64,55 @@ def test_afterwards_the_button_is_what_it_was():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_one_press_stops_the_blocks_within_each_other():
+    before = signal.getsignal(signal.SIGINT)
+    with stop_button("outer") as outer:
+        with stop_button("inner") as inner:
+            press()
+        assert (outer.reason, inner.reason) == ("outer", "inner")
+        assert signal.getsignal(signal.SIGINT) is before  # a second press is heard
+        with stop_button() as later:
+            press()
+        assert later.is_set
+        assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_press_stops_the_blocks_side_by_side_and_none_keeps_the_button():
+    async def block(leave: asyncio.Event) -> bool:
+        with stop_button() as stop:
+            await leave.wait()
+            return stop.is_set
+
+    async def main(presses: int):
+        before = signal.getsignal(signal.SIGINT)
+        events = [asyncio.Event() for _ in range(2)]
+        tasks = [asyncio.create_task(block(event)) for event in events]
+        await asyncio.sleep(0)
+        for event, task in zip(events, tasks, strict=True):  # the first leaves first
+            event.set()
+            await asyncio.wait([task])
+            if presses and event is events[0]:
+                press()
+        assert signal.getsignal(signal.SIGINT) is before
+        return [task.result() for task in tasks]
+
+    assert asyncio.run(main(0)) == [False, False]
+    assert asyncio.run(main(1)) == [False, True]
+
+
+def test_a_handler_that_was_put_in_meanwhile_is_left_alone():
+    def other(number, frame):
+        pass
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with stop_button():
+            signal.signal(signal.SIGINT, other)
+        assert signal.getsignal(signal.SIGINT) is other
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_in_another_thread_it_is_a_plain_stop():
     seen = []
 

@@ -20,17 +20,24 @@ MANIFEST = "MANIFEST.sha256"
 
 
 def damaged(folder, under="wheels/"):
-    """Files of the manifest that are not as they were packed, or not there.
+    """Files of the manifest that are not as they were packed, or not there; the
+    manifest itself, where it is not.
 
     Only those `under` a folder: the notebooks may have been worked on.
     """
-    found = []
-    for line in (folder / MANIFEST).read_text("utf-8").splitlines():
+    try:
+        lines = (folder / MANIFEST).read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return [MANIFEST]
+    found, packed = [], 0
+    for line in lines:
         digest, _, name = line.partition("  ")
-        path = folder / name
-        if name.startswith(under) and not (path.is_file() and sha256(path) == digest):
-            found.append(name)
-    return found
+        if name.startswith(under):
+            packed += 1
+            path = folder / name
+            if not path.is_file() or sha256(path) != digest:
+                found.append(name)
+    return found if packed else [MANIFEST]  # it names nothing: that is not as packed
 
 
 def sha256(path):
@@ -56,7 +63,8 @@ def install(folder):
     python = project / ".venv" / where[0] / where[1]
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     steps = [
-        [sys.executable, "-m", "venv", str(project / ".venv")],
+        # Cleared: one that was left half made, or is of another Python, cannot be used.
+        [sys.executable, "-m", "venv", "--clear", str(project / ".venv")],
         [*pip, "-f", str(folder / "wheels"), "-r", "requirements.lock"],
         [*pip, "--no-build-isolation", "--editable", "."],
     ]
@@ -71,7 +79,7 @@ def main():
         return "labkit needs Python {}.{} or later; this is {}.{}".format(
             *OLDEST, *sys.version_info[:2]
         )
-    broken = damaged(HERE)
+    broken = damaged(HERE) or damaged(HERE, "labkit/requirements.lock")
     if broken:
         return "not as it was packed, copy the folder again: " + ", ".join(broken)
     print("Installing into labkit/.venv (a minute or two) ...")

@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     """0 when done; with `student --check`, when every copy is fresh."""
     try:
         return WORDS[args.word](args)
-    except LabkitError as error:
+    except (LabkitError, OSError) as error:
         print(error)
         return 1
 
@@ -112,6 +112,7 @@ def without_outputs(notebook):
 
 
 def begin_course(args: argparse.Namespace) -> int:
+    course.require()  # before a half-made course stands in the way
     course.create(args.folder)
     course.generate(args.folder)
     print(f"{args.folder.name} is ready. Hand out what is in release/, put what comes")
@@ -124,7 +125,9 @@ def points(args: argparse.Namespace) -> int:
     import pandas as pd
 
     found = pd.DataFrame(course.scores(args.folder), columns=course.Score._fields)
-    by = found.groupby(["student", "notebook"], as_index=False)[["score", "most"]].sum()
+    whole = found.assign(notebook="total")
+    rows = pd.concat([found, whole])  # sorted by name, the total comes last
+    by = rows.groupby(["student", "notebook"], as_index=False)[["score", "most"]].sum()
     by["points"] = by.score.map("{:g}".format) + "/" + by.most.map("{:g}".format)
     print(by.pivot(index="notebook", columns="student", values="points").to_string())
     return 0

@@ -43,12 +43,14 @@ def create(folder: Path, number: str | None = None) -> None:
 
     number: of one exercise ("04"), where not all are wanted.
 
-    Raises CourseError when there is no such exercise.
+    Raises CourseError when there is no such exercise, or a course in the folder.
     """
     sources = find(SOLUTIONS, number)
     if not sources:
         raise CourseError(f"{SOLUTIONS.name} has no exercise {number or ''}".rstrip())
     source = folder / "source" / ASSIGNMENT
+    if source.exists():
+        raise CourseError(f"{folder.name} holds a course already: name another folder")
     source.mkdir(parents=True)
     (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     for path in sources:
@@ -84,7 +86,7 @@ def scores(folder: Path) -> list[Score]:
     from nbgrader.api import Gradebook
 
     path = folder / "gradebook.db"
-    if not path.exists():  # Gradebook would make an empty one
+    if not is_database(path):  # Gradebook would make one, or fill it
         raise CourseError(f"{folder.name} has no gradebook.db: grade it first")
     with Gradebook(f"sqlite:///{path.resolve()}", "labkit") as book:
         return [
@@ -96,6 +98,14 @@ def scores(folder: Path) -> list[Score]:
             for page in submission.notebooks
             for grade in page.grades
         ]  # fmt: skip
+
+
+def is_database(path: Path) -> bool:
+    """Is it a file of SQLite? All begin with these words (sqlite.org/fileformat)."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(15) == b"SQLite format 3"
 
 
 def nbgrader(folder: Path, *words: str) -> None:

@@ -40,7 +40,11 @@ def main(args: argparse.Namespace) -> int:
         print("no guesses to draw")
         return 1
     say_twice(chosen)
-    draw(list(chosen.values()), args.out)
+    try:
+        draw(list(chosen.values()), args.out)
+    except OSError as error:
+        print(f"--out {args.out.name}: {error.strerror or error}; name another")
+        return 1
     return 0
 
 
@@ -62,7 +66,8 @@ def say_twice(sheets: dict[Path, Sheet]) -> None:
     for path, sheet in sheets.items():
         first = seen.setdefault((sheet.student, sheet.notebook), path)
         if first != path:
-            print(f"{path} is of the same student and page as {first}: both count")
+            twice = f"{shorten(str(path))} is of the same student and page as"
+            print(f"{twice} {shorten(str(first))}: both count")
 
 
 def draw(sheets: list[Sheet], out: Path) -> None:

@@ -19,7 +19,7 @@ from labkit.strictjson import parse_object
 FOLDER = Path("guesses")  # beside the notebook: a kernel starts in its folder
 KIND = "labkit guesses, version 1"
 LONGEST = 1_000_000  # bytes; a real one has some thousands
-NAMES = 80  # characters of a name, at most
+NAMES = 80  # characters of a name, a question's too, at most
 MOST = 100  # guesses of one page; each below 1e100, or no axis holds it
 
 
@@ -44,7 +44,8 @@ def save_guesses(student: str, notebook: str, folder: str | Path = FOLDER) -> st
     those that were made anew.
 
     Raises ConfigError for a name without a letter or digit, where nothing was guessed
-    yet, and where the file is not that student's: nothing is overwritten.
+    yet or what no file may hold, where the disk does not take it, and where the file
+    is not that student's: nothing is overwritten.
     """
     own = slug("student", student)
     path = Path(folder) / f"{own}-{slug('notebook', notebook)}.json"
@@ -53,20 +54,32 @@ def save_guesses(student: str, notebook: str, folder: str | Path = FOLDER) -> st
         raise ConfigError(
             "guesses: there are none yet; run the page first", field="guesses"
         )
-    before = _before(path, student, notebook)
-    kept = {each.name: each for each in before} | made
+    try:
+        return _save(path, student.strip(), notebook.strip(), made)
+    except OSError as error:
+        said = f"folder: cannot write {path.name}: {error.strerror}; name another"
+        raise ConfigError(said, field="folder") from None
+
+
+def _save(path: Path, student: str, notebook: str, made: dict[str, Guess]) -> str:
+    kept = {each.name: each for each in _before(path, student, notebook)} | made
     sheet = {
         "kind": KIND,
-        "student": student.strip(),
-        "notebook": notebook.strip(),
+        "student": student,
+        "notebook": notebook,
         "guesses": {
             name: {"guess": each.value, "measured": each.was}
             for name, each in kept.items()
         },
     }
+    text = json.dumps(sheet, indent=1) + "\n"
+    try:
+        _sheet(text)  # what is written can be read
+    except ValueError as error:
+        raise ConfigError(f"guesses: {error}", field="guesses") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_suffix(".part")
-    whole.write_text(json.dumps(sheet, indent=1) + "\n", encoding="utf-8")
+    whole.write_text(text, encoding="utf-8")
     os.replace(whole, path)  # so a crash leaves the old file or the new one
     return f"{len(kept)} guesses in {path.parent.name}/{path.name}"
 
@@ -81,7 +94,7 @@ def _before(path: Path, student: str, notebook: str) -> list[Guess]:
         raise ConfigError(
             f"student: {path.name} is there, and {error}; move it away", field="student"
         ) from None
-    if (sheet.student, sheet.notebook) != (student.strip(), notebook.strip()):
+    if (sheet.student, sheet.notebook) != (student, notebook):
         raise ConfigError(
             f"student: {path.name} belongs to {sheet.student!r}, and you are"
             f" {student!r}: take another name",
@@ -115,21 +128,26 @@ def read_sheet(path: Path) -> Sheet:
             text = file.read(LONGEST + 1)
         if len(text) > LONGEST:
             raise ValueError(f"it has more than {LONGEST:,} bytes")
-        held = parse_object(text.decode("utf-8"))
-        if held.get("kind") != KIND:
-            raise ValueError(f'it does not say "kind": "{KIND}"')
-        for field in ("student", "notebook"):
-            slug(field, held.get(field))
-        guesses = held.get("guesses")
-        if not isinstance(guesses, dict):
-            raise ValueError("it has no object `guesses`")
-        if len(guesses) > MOST:
-            raise ValueError(f"it has more than {MOST} guesses")
-        rows = [_guess(name, each) for name, each in guesses.items()]
+        return _sheet(text.decode("utf-8"))
     except OSError as error:
         raise GuessFileError(error.strerror or "it cannot be read") from None
     except ValueError as error:  # no JSON, no UTF-8, or one of those above
         raise GuessFileError(shorten(str(error), 120)) from None
+
+
+def _sheet(text: str) -> Sheet:
+    """The sheet that a text holds. ValueError says why it is none."""
+    held = parse_object(text)
+    if held.get("kind") != KIND:
+        raise ValueError(f'it does not say "kind": "{KIND}"')
+    for field in ("student", "notebook"):
+        slug(field, held.get(field))
+    guesses = held.get("guesses")
+    if not isinstance(guesses, dict):
+        raise ValueError("it has no object `guesses`")
+    if len(guesses) > MOST:
+        raise ValueError(f"it has more than {MOST} guesses")
+    rows = [_guess(name, each) for name, each in guesses.items()]
     return Sheet(held["student"], held["notebook"], rows)
 
 
@@ -137,6 +155,7 @@ def _guess(name: str, each: object) -> Guess:
     value = each.get("guess") if isinstance(each, dict) else None
     was = each.get("measured") if isinstance(each, dict) else None
     numbers = [value] if was is None else [value, was]
-    if not all(is_finite(n) and abs(n) < 1e100 for n in numbers) or not name.strip():
+    named = name.strip() and len(name) <= NAMES
+    if not (named and all(is_finite(n) and abs(n) < 1e100 for n in numbers)):
         raise ValueError(f"{shorten(name, 40)!r} is no guess with its number")
     return Guess(name, value, was)
