@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def running_lab(folder: Path) -> Iterator[str]:
         )  # fmt: skip
         try:
             url = address(server, home / "run", folder / "lab.log")
-            yield f"{url}lab/tree/%s?token={token}"
+            yield f"{url}lab/tree/%s?token={token}&reset"
         finally:
             server.terminate()
             server.wait(30)
@@ -108,7 +108,7 @@ class Notebook:
 
     def run_all(self) -> None:
         """Run All Cells, and wait until none waits or runs any more."""
-        self.menu("Run", "runmenu:run-all")
+        self.press(lambda: self.menu("Run", "runmenu:run-all"))
         self.page.wait_for_function(
             """() => {
                 const prompts = [...document.querySelectorAll(
@@ -132,6 +132,21 @@ class Notebook:
                 .some(img => img.complete && !drawn.includes(img.src))""",
             arg=drawn,
         )
+
+    def run_first_cell(self) -> None:
+        """As Ctrl+Enter does."""
+        text = self.cells.first.locator(".cm-content")
+        self.press(lambda: text.press("Control+Enter"))
+
+    def press(self, button: Callable[[], None]) -> None:
+        """Until it has had its effect: a kernel that is only just connected drops the
+        cells it is sent, and the page shows them as not run."""
+        for _ in range(5):
+            button()
+            self.page.wait_for_timeout(1500)
+            if len(self.not_run) < self.cells.count():
+                return
+        raise AssertionError("the kernel takes no cells")
 
     @property
     def not_run(self) -> list[str]:
