@@ -169,8 +169,9 @@ async def half_closed(bench: Bench, rng: Random) -> None:
             writer.write(sent)
             await asyncio.sleep(rng.choice((0, 0, 0.001, 0.01)))
             if rng.random() < 0.5:
-                sock = writer.get_extra_info("socket")
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
+                with suppress(OSError):  # the door was quicker: our end is closed
+                    sock = writer.get_extra_info("socket")
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
                 return writer.transport.abort()
             writer.write_eof()
             async with asyncio.timeout(5):  # it must close its side too
