@@ -18,7 +18,8 @@ from typing import Any
 
 from labkit.errors import ConfigError
 from labkit.pricing import Amount, Price, money, price_of
-from labkit.state import STATUSES, RunState, encode
+from labkit.state import STATUSES, RunState
+from labkit.strictjson import encode
 from labkit.transcript import calls_of
 
 

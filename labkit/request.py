@@ -1,6 +1,5 @@
 """What the caller hands to the client, checked: where to, which headers, which body."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from labkit.errors import ConfigError
 from labkit.http import httpx
 from labkit.secret import CARRY_KEYS, is_sendable
+from labkit.strictjson import encode
 
 Messages = str | list[dict[str, Any]]
 
@@ -80,10 +80,6 @@ def as_list(messages: Messages) -> list[dict[str, Any]]:
             "messages must be a str or a list of dicts, not empty", field="messages"
         )
     return list(messages)
-
-
-# Made once: json.dumps would make it anew for each request.
-encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def as_json(fields: Any) -> bytes:

@@ -4,7 +4,6 @@ The loop is a function over this object (chapter 23). Whoever has the file can g
 with the run: after a crash, after a person's decision, in another process.
 """
 
-import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 from labkit.pricing import add, money
-from labkit.strictjson import as_object, parse_object
+from labkit.strictjson import as_object, encode, parse_object
 from labkit.toolcalls import ToolCall
 from labkit.transcript import Message, calls_of, pending_calls
 
@@ -137,10 +136,6 @@ def new_run(
 def pending(state: RunState) -> list[ToolCall]:
     """The calls that the model has asked for and nobody has answered."""
     return pending_calls(state.messages)
-
-
-# Made once: json.dumps would make it anew for each call.
-encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def as_dict(state: RunState) -> dict[str, Any]:

@@ -11,7 +11,6 @@ with the same turn or call id.
 """
 
 import errno
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 from labkit.clock import wall_time
 from labkit.runfile import saving
-from labkit.strictjson import parse_object
+from labkit.strictjson import encode, parse_object
 
 KINDS = (
     "turn", "tool_start", "tool_progress", "tool_result", "approval_required",
@@ -33,7 +32,6 @@ WHOLE = [
 
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class MemoryTrace:
