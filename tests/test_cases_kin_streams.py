@@ -367,7 +367,7 @@ def test_a_call_that_was_cut_off_before_its_arguments_is_no_call(reason):
      ("stop", ""), ("tool_calls", "")],
 )  # fmt: skip
 def test_other_calls_are_the_reader_s(reason, arguments):
-    """A whole one is acted on; half of an object is no JSON, and answered in words."""
+    """Handed on: what becomes of a cut turn is the harness's to say."""
     reply = heard(asks(0, "c", "f", arguments), says(finish=reason), DONE)
     assert [call.arguments for call in reply.tool_calls] == [arguments]
 

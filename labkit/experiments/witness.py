@@ -70,7 +70,7 @@ class Disk(RunStore):
 def what_it_says(state: RunState) -> str:
     """A saved state in a word or two.
 
-    >>> what_it_says(RunState("n1", "plan", [], turns=1, asking="n1-turn-2"))
+    >>> what_it_says(RunState("n1", "plan", [], turns=1, asking="n1-turn-2-0a1b2c3d"))
     'turn 2 sent'
     """
     if state.approvals and not state.started:
