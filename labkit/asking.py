@@ -65,7 +65,7 @@ CUT = {
 def turn_key(session: Session, turn: int) -> str:
     """The same for the same request, in whatever process: never billed twice. With
     other tools, another model or task, or a word more from a person it is another."""
-    return f"{session.state.run_id}-turn-{turn}-{session.digest[:8]}"
+    return f"{session.state.run_id}-turn-{turn}-{session.digest}"
 
 
 def honours_keys(session: Session) -> bool:

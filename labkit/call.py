@@ -7,7 +7,7 @@ beginning.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from labkit.clock import wall_time
@@ -43,6 +43,7 @@ class Call:
         self._slot = AsyncExitStack()
         self._secret = secret
         self._exchange: Exchange | None = None
+        self._closed = False
         self._attempts: list[Attempt] = []
         self.reply: Reply | None = None
 
@@ -63,14 +64,15 @@ class Call:
 
     async def piece(self) -> str:
         """The next content of the open answer; "" at its end, with `reply` there."""
-        async with self._telling():
-            try:
-                piece = await self._exchange.piece()
-            except CallError as error:
+        try:
+            piece = await self._exchange.piece()
+        except BaseException as error:
+            if isinstance(error, CallError):
                 verdict = verdict_of(error)
                 why_not = "" if verdict == "fatal" else "the answer had begun"
                 self._record(error, Decision(verdict, why_not=why_not))
-                raise
+            await self._fail(error)
+            raise
         if not piece:
             await self.close()
             self._settle()
@@ -78,15 +80,18 @@ class Call:
 
     async def close(self) -> None:
         """Hang up, wherever the call stands, and free the slot. Twice does no harm."""
+        if self._closed:
+            return
         self._watchdog.close()
         try:
             if self._exchange:
                 await self._exchange.close()
         finally:
             await self._slot.aclose()
+        self._closed = True  # not before: a close that was cancelled is done again
 
     async def _try_until_done(self, work: Callable[[Exchange], Awaitable]) -> None:
-        async with self._telling():
+        try:
             if self._gate:
                 async with self._watchdog.watch("total"):
                     await self._slot.enter_async_context(self._gate)
@@ -100,6 +105,9 @@ class Call:
                     if not decision.again:
                         raise
                 await self._sleep(decision.sleep_s)
+        except BaseException as error:
+            await self._fail(error)
+            raise
 
     async def _sleep(self, sleep_s: float) -> None:
         began_s = self._watchdog.elapsed_s
@@ -159,16 +167,11 @@ class Call:
         )
         return self.reply
 
-    @asynccontextmanager
-    async def _telling(self):
-        """Whatever fails, the call is closed. Its errors leave with the story of the
+    async def _fail(self, error: BaseException) -> None:
+        """Whatever failed, the call is closed. Its errors leave with the story of the
         attempts, and without the API key."""
-        try:
-            yield
-        except BaseException as error:
-            if isinstance(error, CallError):
-                error.attempts = list(self._attempts)
-                error.sent = error.sent and bool(self._attempts)
-                self._secret.scrub_error(error)
-            await self.close()
-            raise
+        if isinstance(error, CallError):
+            error.attempts = list(self._attempts)
+            error.sent = error.sent and bool(self._attempts)
+            self._secret.scrub_error(error)
+        await self.close()

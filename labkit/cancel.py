@@ -17,7 +17,7 @@ A cancellation by anybody else (Task.cancel, asyncio.timeout) stays what it was.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 from labkit.errors import Stopped
 
@@ -53,9 +53,10 @@ class Stop:
     @property
     def reason(self) -> str | None:
         """The reason given to `set`, here or in a parent; None while unset."""
-        if self._reasons:
-            return self._reasons[0]
-        return self._parent.reason if self._parent else None
+        stop = self
+        while stop and not stop._reasons:
+            stop = stop._parent
+        return stop._reasons[0] if stop else None
 
     def child(self) -> "Stop":
         """A Stop for a part of the work: the parent's stops it, not the reverse."""
@@ -93,42 +94,43 @@ class Stop:
                 raise
             raise self._stopped() from None
 
-    @contextmanager
-    def calling(self, function: Callable[[], object]):
-        """While in the block: have the running loop call `function` when set."""
-        call = _Call(function)
-        family = [self]
-        while family[-1]._parent:
-            family.append(family[-1]._parent)
-        for stop in family:
-            stop._calls.add(call)
-        try:
-            if self.is_set:
-                call.soon()
-            yield
-        finally:
-            call.function = None
-            for stop in family:
-                stop._calls.discard(call)
+    def calling(self, function: Callable[[], object]) -> "_Call":
+        """`with` it: while in the block, have the running loop call `function` when
+        set."""
+        return _Call(self, function)
 
 
 class _Call:
     """A function to be called once, in the loop of the task that asked for it."""
 
-    def __init__(self, function: Callable[[], object]):
-        self.function = function
-        self.loop = asyncio.get_running_loop()
+    def __init__(self, stop: Stop, function: Callable[[], object]):
+        self._family = [stop]
+        while self._family[-1]._parent:
+            self._family.append(self._family[-1]._parent)
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for stop in self._family:
+            stop._calls.add(self)
+        if self._family[0].is_set:
+            self.soon()
+
+    def __exit__(self, *exc) -> None:
+        self._function = None
+        for stop in self._family:
+            stop._calls.discard(self)
 
     def soon(self) -> None:
         """From any thread. A loop that has closed has nobody left to wake."""
         try:
-            self.loop.call_soon_threadsafe(self._run)
+            self._loop.call_soon_threadsafe(self._run)
         except RuntimeError:
-            if not self.loop.is_closed():
+            if not self._loop.is_closed():
                 raise
 
     def _run(self) -> None:
         # The block may have been left, or the call made, since it was scheduled.
-        function, self.function = self.function, None
+        function, self._function = self._function, None
         if function is not None:
             function()

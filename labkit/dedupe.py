@@ -48,5 +48,7 @@ def signature(tool: Tool, arguments: dict[str, Any]) -> str:
     >>> signature(look, {"b": 1, "a": 2}) == signature(look, {"a": 2, "b": 1})
     True
     """
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return f"{tool.name} {text}"
+    return f"{tool.name} {_sorted(arguments)}"
+
+
+_sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode

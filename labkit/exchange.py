@@ -40,10 +40,10 @@ class Exchange:
     """
 
     def __init__(
-        self, http: httpx.AsyncClient, request: httpx.Request, watchdog: Watchdog,
-        secret: Secret, line: Line,
+        self, transport: httpx.AsyncBaseTransport, request: httpx.Request,
+        watchdog: Watchdog, secret: Secret, line: Line,
     ):  # fmt: skip
-        self._http = http
+        self._transport = transport
         self._request = request
         self._watchdog = watchdog
         self._secret = secret
@@ -100,12 +100,10 @@ class Exchange:
 
     async def _send(self) -> None:
         self.started_s = self._watchdog.elapsed_s
-        # A new dict: the one of an attempt that was given up may still be in use.
-        traced = {**self._request.extensions, "trace": self._line.note}
-        self._request.extensions = traced
+        self._line.follow(self._request)
         self._leaving.push_async_callback(self._line.cut)
         with self._translated():
-            sending = self._http.send(self._request, stream=True)
+            sending = self._transport.handle_async_request(self._request)
             self._response = await self._line.carry(sending)
         self._line.socket = self._response.extensions.get("network_stream")
         self._leaving.push_async_callback(self._hang_up)
@@ -115,8 +113,11 @@ class Exchange:
         self.headers = telling(self._response.headers, self._secret)
 
     async def _body(self) -> AsyncIterator[bytes]:
-        async for chunk in self._response.aiter_bytes():
+        answer = self._response
+        is_packed = "content-encoding" in answer.headers  # though we ask for none
+        async for chunk in answer.aiter_bytes() if is_packed else answer.stream:
             yield chunk
+        await answer.aclose()
         self._line.socket = None  # read to its end: it is back in the pool
 
     def _is_plain(self) -> bool:
@@ -168,9 +169,12 @@ class Exchange:
         try:
             async with self._watchdog.watch("idle", self._patience_s):
                 while not self.ended:
+                    signs = self.assembler.signs
                     await self._receive()
                     if piece := self._at_hand():
                         return piece
+                    if self.assembler.signs > signs:
+                        self._watchdog.progress(self._patience_s)
         except DeadlineError:
             if not self.assembler.finish_reason:
                 raise
@@ -179,10 +183,7 @@ class Exchange:
 
     def _take(self, event: SSEEvent) -> str:
         """One event further; the content it brought."""
-        signs = self.assembler.signs
         piece = self.assembler.add(event)
-        if self.assembler.signs > signs:
-            self._watchdog.progress(self._patience_s)
         if piece and self.first_token_s is None:
             self.first_token_s = self._watchdog.elapsed_s
         if self.assembler.done:

@@ -6,7 +6,7 @@ a long answer that is doing well. One number cannot tell them apart.
 
 import asyncio
 import math
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 
 from labkit.cancel import Stop
@@ -92,28 +92,13 @@ class Watchdog:
         """Until the total limit fires."""
         return self.limits.total_s - self.elapsed_s
 
-    @asynccontextmanager
-    async def watch(self, limit: str, at_most_s: float = math.inf):
-        """Wait in this block for "open", for "idle", or only for "total" (which is
-        always held to). Raises DeadlineError or Stopped.
+    def watch(self, limit: str, at_most_s: float = math.inf) -> "Wait":
+        """`async with` it: wait in that block for "open", for "idle", or only for
+        "total" (which is always held to). Raises DeadlineError or Stopped.
 
         at_most_s: shortens the limit, for what may be missing.
         """
-        self.check()
-        if self.left_s <= 0:  # a timer would let through what needs no waiting for
-            raise self.verdict("total")
-        try:
-            async with asyncio.timeout(None) as scope:
-                self._scope = scope
-                self._arm(limit, at_most_s)
-                with self.stop.calling(self._stop_now) if self.stop else nullcontext():
-                    yield
-        except TimeoutError:
-            if not scope.expired():  # the block's own
-                raise
-            raise self.verdict(self.fired or self._next) from None
-        finally:
-            self._scope = None
+        return Wait(self, limit, at_most_s)
 
     def check(self) -> None:
         """Raise Stopped if the call was closed, or the caller's Stop is set."""
@@ -124,7 +109,7 @@ class Watchdog:
     def progress(self, at_most_s: float = math.inf) -> None:
         """Something that counts has come: from here on idle_s is the limit."""
         if self._scope and not self.fired:
-            self._arm("idle", at_most_s)
+            self._scope.reschedule(self._due("idle", at_most_s))
 
     def close(self) -> None:
         """The call is over: whoever still waits in it, or waits again, is Stopped."""
@@ -144,12 +129,12 @@ class Watchdog:
             after_s=self.elapsed_s,
         )
 
-    def _arm(self, limit: str, at_most_s: float) -> None:
-        """Set the one timer to the limit, or to the total if that is sooner."""
+    def _due(self, limit: str, at_most_s: float) -> float:
+        """When the one timer fires: at the limit, or at the total if that is sooner."""
         due = self._time() + min(getattr(self.limits, f"{limit}_s"), at_most_s)
         total_due = self._began + self.limits.total_s
         self._next = limit if due < total_due else "total"
-        self._scope.reschedule(min(due, total_due))
+        return min(due, total_due)
 
     def _stop_now(self) -> None:
         self._end_now("stop")
@@ -158,3 +143,31 @@ class Watchdog:
         if self._scope and not self._scope.expired():
             self.fired = fired
             self._scope.reschedule(0)  # a time long past: at once
+
+
+class Wait:
+    """One wait, for `async with`. A generator would be shorter, but an answer is
+    waited for many times, and it would cost three times as much."""
+
+    def __init__(self, dog: Watchdog, limit: str, at_most_s: float):
+        self._dog, self._limit, self._at_most_s = dog, limit, at_most_s
+
+    async def __aenter__(self) -> None:
+        dog = self._dog
+        dog.check()
+        if dog.left_s <= 0:  # a timer would let through what needs no waiting for
+            raise dog.verdict("total")
+        scope = asyncio.timeout_at(dog._due(self._limit, self._at_most_s))
+        await scope.__aenter__()
+        self._scope = dog._scope = scope
+        self._calling = dog.stop.calling(dog._stop_now) if dog.stop else nullcontext()
+        self._calling.__enter__()
+
+    async def __aexit__(self, kind, error, trace) -> None:
+        dog = self._dog
+        dog._scope = None
+        self._calling.__exit__(kind, error, trace)
+        try:
+            await self._scope.__aexit__(kind, error, trace)
+        except TimeoutError:  # ours: the block's own is not raised by the scope
+            raise dog.verdict(dog.fired or dog._next) from None

@@ -33,20 +33,27 @@ class Line:
         self.connecting = False
         self.socket = None
         self._given_up = False
+        self._told: dict[str, Any] = {}
+
+    def follow(self, request: httpx.Request) -> None:
+        """Have httpcore tell of this attempt at sending the request."""
+        # A new dict: the one of an attempt that was given up may still be in use.
+        self._told = request.extensions = {**request.extensions, "trace": self._note}
 
     async def carry(self, sending: Coroutine) -> httpx.Response:
-        """Await `sending`, with `note` as its trace."""
-        task = asyncio.ensure_future(sending)
+        """Await `sending`, which sends the request that is followed."""
+        answer = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(_deliver(sending, answer))
         try:
-            return await asyncio.shield(task)
+            return await answer
         except asyncio.CancelledError:
-            self._given_up = True  # for `note`, which then ends the connecting
+            self._given_up = True  # for `_note`, which then ends the connecting
             if not self.connecting:
                 task.cancel()
             task.add_done_callback(_drop)
             raise
 
-    async def note(self, event: str, info: dict[str, Any]) -> None:
+    async def _note(self, event: str, info: dict[str, Any]) -> None:
         """The callback of the trace extension: "connection.connect_tcp.started"."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self.socket = info["return_value"]
@@ -57,6 +64,7 @@ class Line:
             self.connecting = True
         elif event.endswith("send_request_headers.started"):
             self.connecting = False
+            self._told.pop("trace", None)  # eight more events, and none is news
             if self._given_up:
                 asyncio.current_task().cancel()
 
@@ -76,7 +84,22 @@ class Direct(Line):
         return await sending
 
 
+async def _deliver(
+    sending: Coroutine, answer: asyncio.Future
+) -> httpx.Response | None:
+    """What asyncio.shield does, with a turn of the loop less for each request."""
+    try:
+        response = await sending
+    except BaseException as error:
+        if not answer.done():
+            answer.set_exception(error)
+        return None
+    if not answer.done():
+        answer.set_result(response)
+    return response
+
+
 def _drop(task: asyncio.Task) -> None:
     """Nobody waits for this answer any more."""
-    if not task.cancelled() and not task.exception():
-        asyncio.ensure_future(task.result().aclose())
+    if not task.cancelled() and (response := task.result()):
+        asyncio.ensure_future(response.aclose())

@@ -14,6 +14,7 @@ from labkit.errors import ConfigError
 from labkit.usage import Usage
 
 EXACT = decimal.Context(prec=60, traps=[decimal.Inexact, decimal.InvalidOperation])
+MILLIONTH = Decimal("0.000001")
 
 Amount = Decimal | int | str | float
 
@@ -120,6 +121,6 @@ def plain(amount: Decimal) -> Decimal:
     (Decimal('0.000684'), Decimal('1E-7'))
     """
     try:
-        return amount.quantize(Decimal("0.000001"), context=EXACT)
+        return amount.quantize(MILLIONTH, context=EXACT)
     except decimal.Inexact:
         return amount.normalize(EXACT)

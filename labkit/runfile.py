@@ -17,8 +17,7 @@ is still there.
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from labkit.state import StateError
@@ -41,20 +40,23 @@ class SaveError(StateError, OSError):
     nothing has been done that it does not know of. The cause is the system's error."""
 
 
-@contextmanager
-def saving(path: Path) -> Iterator[None]:
+class saving:  # noqa: N801 (used like a function; a generator would cost more)
     """An OSError in this block is a SaveError, with what to do about it."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, StateError):
-            raise
-        mend = MENDS.get(error.errno, "mend that, then resume the run")
-        raise SaveError(
-            f"cannot write {path}: {error.strerror or error}. What was saved before"
-            f" is whole; {mend}",
-            path=str(path),
-        ) from error
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StateError):
+            mend = MENDS.get(error.errno, "mend that, then resume the run")
+            raise SaveError(
+                f"cannot write {self._path}: {error.strerror or error}. What was saved"
+                f" before is whole; {mend}",
+                path=str(self._path),
+            ) from error
 
 
 def last_line(data: bytes) -> bytes:

@@ -1,7 +1,6 @@
 """What one call of `run` works with: the state, the tools, and where things go."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
+from zlib import crc32
 
 from labkit.cancel import Stop
 from labkit.conditions import Exit, RunLimits, StopCondition, cancelled, unpriced
@@ -70,16 +70,15 @@ class Session:
         """Of the next request, in whatever process: of what all turns have in common,
         and of what was said since the last one, to which a person may have added. The
         turns between are not read again, or each would cost more than the last."""
-        digest = self._common.copy()
-        digest.update(as_json([*takewhile(is_no_turn, reversed(self.state.messages))]))
-        return digest.hexdigest()
+        since = [*takewhile(is_no_turn, reversed(self.state.messages))]
+        return f"{crc32(as_json(since), self._common):08x}"
 
     @cached_property
-    def _common(self):
+    def _common(self) -> int:
         state = self.state
         said = [*takewhile(is_no_turn, state.messages)]
         about = {"model": state.model, "tools": self.catalogue, "messages": said}
-        return hashlib.sha256(as_json(about))
+        return crc32(as_json(about))
 
     def check(self) -> None:
         """Raise Exit where something says stop: a person, a cap, or a condition; and

@@ -13,7 +13,7 @@ from typing import Any
 
 from labkit.cancel import Stop
 from labkit.errors import ConfigError, LabkitError
-from labkit.strictjson import parse_object
+from labkit.strictjson import encode, parse_object
 
 
 class ToolError(LabkitError):
@@ -136,7 +136,7 @@ def writable(arguments: dict[str, Any]) -> None:
     """ValueError for what could be read but not be written into a state: 1e999 is
     read as infinity, which is no JSON, and nesting may be too deep by a few levels."""
     try:
-        json.dumps([[[[[[[[arguments]]]]]]]], allow_nan=False)
+        encode([[[[[[[[arguments]]]]]]]])
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -198,6 +198,12 @@ def how_to_call(tool: Tool) -> str:
     return f"It takes {', '.join(each)}"
 
 
+# As it would be written by hand: a model reads letters better than escapes.
+_as_text = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=str
+).encode
+
+
 def as_text(result: Any) -> str:
     """A tool's result as the model reads it: text as it is, the rest as JSON.
 
@@ -206,9 +212,8 @@ def as_text(result: Any) -> str:
     """
     if isinstance(result, str):
         return result
-    compact = {"ensure_ascii": False, "separators": (",", ":")}
     try:
-        return json.dumps(result, **compact, default=str)
+        return _as_text(result)
     except (TypeError, ValueError, RecursionError):
         # The tool has run, and a write has had its effect: that is no error.
         return f"done; the result is a {type(result).__name__} that JSON cannot hold"

@@ -7,11 +7,15 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+import labkit
 from labkit.cancel import Stop
 from labkit.client import ChatClient
-from labkit.errors import ConnectError, DeadlineError
+from labkit.errors import ConfigError, ConnectError, DeadlineError
+from labkit.http import httpx
 from labkit.limits import Limits
+from labkit.line import Line
 from labkit.retry import Retry
+from labkit.strictjson import encode
 from tests.wires import ANSWER, PLAIN, send, send_head, socket_server
 
 
@@ -97,6 +101,50 @@ def test_a_compressed_answer_is_read_though_none_was_asked_for():
 
 
 @pytest.mark.realtime
+def test_a_request_has_the_headers_it_needs_and_brings_no_cookie_along():
+    async def answer(server, writer):
+        head = b"HTTP/1.1 200 OK\r\nset-cookie: who=me\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % len(PLAIN) + PLAIN)
+
+    async def main():
+        async with socket_server(answer) as server:
+            headers = {"X-Team": "tides"}
+            async with ChatClient(server.url, headers=headers) as caller:
+                for _ in range(2):
+                    await caller.complete("hi", key="k1")
+            return server.url, server.requests
+
+    url, requests = asyncio.run(main())
+    asked = [{"role": "user", "content": "hi"}]
+    body = encode({"model": "mock", "messages": asked, "stream": False})
+    assert len(requests) == 2
+    for request in requests:
+        line, *fields = request.decode().strip().split("\r\n")
+        assert line == "POST /v1/chat/completions HTTP/1.1"
+        assert dict(field.split(": ") for field in fields) == {
+            "host": url.split("/")[2],
+            "user-agent": f"labkit/{labkit.__version__}",
+            "x-team": "tides",
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "idempotency-key": "k1",
+            "content-length": str(len(body)),
+        }
+
+
+@pytest.mark.realtime
+def test_a_client_that_is_closed_says_so():
+    async def main():
+        client = ChatClient("http://127.0.0.1:9/v1")
+        await client.aclose()
+        await client.complete("hi")
+
+    with pytest.raises(ConfigError, match="closed: make a new one"):
+        asyncio.run(main())
+
+
+@pytest.mark.realtime
 @pytest.mark.parametrize("warm", [False, True], ids=["new", "used again"])
 @pytest.mark.parametrize("how", ["cancel", "cancel twice", "stop"])
 @pytest.mark.parametrize("kind", ["plain", "stream", "refused"])
@@ -149,6 +197,28 @@ def test_a_call_given_up_at_any_step_leaves_no_socket(kind, how, warm):
             return steps
 
     assert asyncio.run(main()) > 10
+
+
+@pytest.mark.parametrize("when", ["before it is there", "in the moment it is there"])
+def test_an_answer_that_nobody_waits_for_any_more_is_closed(when):
+    async def main():
+        body = httpx.Response(200, stream=httpx.ByteStream(b"late"))
+        loop = asyncio.get_running_loop()
+
+        async def sending():
+            await asyncio.sleep(0)
+            if when == "before it is there":
+                call.cancel()
+            else:  # after the answer is there, and before the call goes on with it
+                loop.call_soon(call.cancel)
+            return body
+
+        call = asyncio.create_task(Line().carry(sending()))
+        await asyncio.wait({call})
+        await asyncio.sleep(0.01)
+        return call.cancelled(), body.is_closed
+
+    assert asyncio.run(main()) == (True, True)
 
 
 @pytest.mark.realtime
