@@ -19,14 +19,15 @@ CALLS = st.lists(
 def streams_by_the_book(draw) -> list[dict]:
     deltas = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text} for text in draw(st.lists(TEXT, max_size=5))]
-    for index, pieces in enumerate(draw(CALLS)):
+    calls = draw(CALLS)
+    for index, pieces in enumerate(calls):
         function = {"name": f"tool_{index}", "arguments": ""}
         head = {"index": index, "id": f"c{index}", "type": "function"}
         deltas.append({"tool_calls": [{**head, "function": function}]})
         for piece in pieces:
             function = {"arguments": piece}
             deltas.append({"tool_calls": [{"index": index, "function": function}]})
-    reasons = ["stop", "tool_calls"] if len(deltas) > 1 else ["stop"]
+    reasons = ["stop", "tool_calls"] if calls else ["stop"]
     reason = draw(st.sampled_from(reasons))
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": reason})

@@ -138,8 +138,9 @@ def test_what_is_read_can_stand_in_a_state_however_deep_it_is():
     for depth in range(max(good - 3, 1), good + 1):
         about = {"type": "approval", "args": json.loads(nested(depth))}
         state.interruption = about
-        parent = RunState("n0", "m", [], children={"c1": state})
-        assert RunState.from_json(parent.to_json()) == parent
+        text = RunState("n0", "m", [], children={"c1": state}).to_json()
+        # The texts, since Python 3.12 compares no dicts as deep as it reads them.
+        assert RunState.from_json(text).to_json() == text
 
 
 @pytest.mark.parametrize("anything", [True, {}])
