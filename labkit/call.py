@@ -43,7 +43,6 @@ class Call:
         self._slot = AsyncExitStack()
         self._secret = secret
         self._exchange: Exchange | None = None
-        self._closed = False
         self._attempts: list[Attempt] = []
         self.reply: Reply | None = None
 
@@ -80,7 +79,7 @@ class Call:
 
     async def close(self) -> None:
         """Hang up, wherever the call stands, and free the slot. Twice does no harm."""
-        if self._closed:
+        if self.reply:  # it was closed when it was whole
             return
         self._watchdog.close()
         try:
@@ -88,7 +87,6 @@ class Call:
                 await self._exchange.close()
         finally:
             await self._slot.aclose()
-        self._closed = True  # not before: a close that was cancelled is done again
 
     async def _try_until_done(self, work: Callable[[Exchange], Awaitable]) -> None:
         try:

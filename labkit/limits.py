@@ -130,7 +130,8 @@ class Watchdog:
         )
 
     def _due(self, limit: str, at_most_s: float) -> float:
-        """When the one timer fires: at the limit, or at the total if that is sooner."""
+        """When the one timer fires: at the limit, or at the total if that is sooner.
+        `_next` remembers which."""
         due = self._time() + min(getattr(self.limits, f"{limit}_s"), at_most_s)
         total_due = self._began + self.limits.total_s
         self._next = limit if due < total_due else "total"

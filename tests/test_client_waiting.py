@@ -246,6 +246,26 @@ def test_one_piece_can_be_waited_for_by_another_task():
     assert run_virtual(main) == (0, 8)
 
 
+@pytest.mark.parametrize("steps", range(4))
+def test_a_stream_closed_in_the_moment_it_is_let_in_keeps_no_slot(steps):
+    script, gate = Script(streamed()), Gate(1)
+
+    async def main():
+        await gate.enter()
+        stream = client(script, gate=gate).stream("hi")
+        entering = asyncio.create_task(stream.__aenter__())
+        await asyncio.sleep(1)
+        gate.leave()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await stream.aclose()
+        await asyncio.wait({entering})
+        assert isinstance(entering.exception(), Stopped | None)
+        return gate.in_use, gate.waiting, script.open
+
+    assert run_virtual(main) == (0, 0, 0)
+
+
 # Stop, cancellation, the gate
 
 STALLED = streamed(chunk("A tide"), None)
