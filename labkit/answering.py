@@ -13,6 +13,7 @@ from typing import Any
 from labkit.clock import VirtualClockError
 from labkit.conditions import Exit, cancelled
 from labkit.decisions import approved, rejection, withdraw
+from labkit.errors import shorten
 from labkit.execution import MAY_HAVE, call_tool, progress_in
 from labkit.runfile import SaveError
 from labkit.session import Session, now_s
@@ -50,7 +51,8 @@ def look_up(session: Session, call: ToolCall) -> Tool:
     """The tool of that name. ValueError names those that there are."""
     if call.name not in session.by_name:
         names = ", ".join(session.by_name) or "none"
-        raise ValueError(f"there is no tool {call.name}; the tools are: {names}")
+        name = shorten(call.name, 60)  # it comes from the model: any text, any length
+        raise ValueError(f"there is no tool {name}; the tools are: {names}")
     return session.by_name[call.name]
 
 

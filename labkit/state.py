@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from labkit.errors import LabkitError
+from labkit.errors import LabkitError, shorten
 from labkit.pricing import add, money
 from labkit.strictjson import as_object, encode, parse_object
 from labkit.toolcalls import ToolCall
@@ -165,7 +165,7 @@ def from_dict(found: dict[str, Any], depth: int = 0) -> RunState:
     if type(version) is not int or version != VERSION:
         raise ValueError(f"it is no state of a run: its version is {version!r}")
     if found.keys() != KINDS.keys():
-        wrong = ", ".join(sorted(found.keys() ^ KINDS.keys()))
+        wrong = shorten(", ".join(sorted(found.keys() ^ KINDS.keys())))
         raise ValueError(f"it is no state of a run: missing or unknown: {wrong}")
     for name, kinds in KINDS.items():
         if type(found[name]) not in kinds:

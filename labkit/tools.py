@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.cancel import Stop
-from labkit.errors import ConfigError, LabkitError
+from labkit.errors import ConfigError, LabkitError, shorten
 from labkit.strictjson import encode, parse_object
 
 
@@ -150,7 +150,7 @@ def _faults(arguments: dict[str, Any], schema: dict[str, Any]) -> Iterable[str]:
     for name, value in arguments.items():
         if name not in known:
             if not schema.get("additionalProperties"):
-                yield f"{name} is unknown"
+                yield f"{shorten(name, 60)} is unknown"
             continue
         allowed = known[name]
         if not isinstance(allowed, dict):  # JSON Schema's `true`: anything

@@ -87,6 +87,8 @@ def test_a05_an_unknown_tool_is_told_the_names_there_are():
     state = play(player("A05"), Counted("read_file"), Counted("list_files"))
     said = "Error: there is no tool reed_file; the tools are: read_file, list_files"
     assert answers(state) == {"c1": said} and state.status == "completed"
+    endless = Player(calls(("c1", "reed\n" * 9_000, "{}")), "sorry")
+    assert len(answers(play(endless))["c1"]) < 120
     forever = Player(*[calls((f"c{n}", "reed_file", "{}")) for n in range(50)])
     assert play(forever).status == "max_turns_exceeded"
 

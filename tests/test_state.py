@@ -122,6 +122,8 @@ def file(**changes) -> str:
         (file(version="1"), "version is '1'"),
         (file(version=True), "version is True"),
         (file(extra=1), "unknown: extra"),
+        (file(**{"\ud83c\n\x1b[2J": 1}), "unknown: [2J. Nothing"),
+        (file(**{"x" * 10_000: 1}), "xxx.... Nothing"),
         (file(turns="3"), "`turns` is of type str, not int"),
         (file(turns=True), "`turns` is of type bool"),
         (file(status="done"), "`status` is 'done'"),
@@ -153,6 +155,7 @@ def test_what_is_no_state_is_refused_with_its_place(said, about):
         RunState.from_json(said, "runs/n1.json")
     words = str(error.value)
     assert about in words
+    assert words.encode() and len(words) < 600  # fit for a terminal
     assert "runs/n1.json" in words and error.value.path == "runs/n1.json"
     assert "Nothing was changed" in words and "restore" in words
 

@@ -61,6 +61,7 @@ def test_nothing_is_no_arguments(text):
         ('{"path": "a", "mode": "all"}', 'mode must be one of ["head", "tail"]'),
         ('{"path": "a", "after": 1}', "after must be of type string or null"),
         ('{"path": "a", "file": "b"}', "file is unknown"),
+        (f'{{"path": "a", "{"b" * 9_000}": 1}}', f"{'b' * 57}... is unknown"),
         ("[1]", "one JSON object"),
         ("null", "one JSON object"),
         ('"{}"', "one JSON object"),
@@ -80,6 +81,7 @@ def test_a_fault_is_named_with_its_mend(text, said):
     assert said in words
     assert "read_file" in words
     assert "path (string)" in words and "lines (integer, optional)" in words
+    assert len(words) < 400  # the model pays for each of them, turn after turn
 
 
 def test_what_fits_is_read():
