@@ -134,6 +134,9 @@ class ChatClient:
         )
 
     def _exchange(self, request: httpx.Request, watchdog: Watchdog) -> Exchange:
+        if self._closed:  # it would open a connection that nobody closes
+            said = "the client is closed: make a new one"
+            raise ConfigError(said, field="client")
         line = self._line()
         return Exchange(self._transport, request, watchdog, self._secret, line)
 
@@ -141,9 +144,6 @@ class ChatClient:
         self, messages: Messages, key: str | None, streamed: dict, body: dict
     ) -> httpx.Request:
         """One request, made once: every attempt sends the same bytes and key."""
-        if self._closed:
-            said = "the client is closed: make a new one"
-            raise ConfigError(said, field="client")
         if "stream" in body:
             raise ConfigError("stream: call stream() or complete()", field="stream")
         check_key(key)
@@ -169,7 +169,8 @@ class ChatClient:
         return request
 
     async def aclose(self) -> None:
-        """Close the connections. What is asked afterwards is a ConfigError."""
+        """Close the connections. What is sent afterwards is a ConfigError, and so is
+        the retry of a call that waits."""
         self._closed = True
         await self._transport.aclose()
 

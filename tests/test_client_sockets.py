@@ -134,14 +134,25 @@ def test_a_request_has_the_headers_it_needs_and_brings_no_cookie_along():
 
 
 @pytest.mark.realtime
-def test_a_client_that_is_closed_says_so():
-    async def main():
-        client = ChatClient("http://127.0.0.1:9/v1")
-        await client.aclose()
-        await client.complete("hi")
+def test_a_closed_client_connects_no_more():
+    async def answer(server, writer):
+        writer.write(b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n")
 
-    with pytest.raises(ConfigError, match="closed: make a new one"):
-        asyncio.run(main())
+    async def main():
+        retry = Retry(base_s=0.2, strategy="exponential")
+        async with socket_server(answer) as server:
+            async with ChatClient(server.url, retry=retry) as caller:
+                asked_before = caller.stream("hi")
+                waiting = asyncio.create_task(caller.complete("hi"))
+                while not server.requests:
+                    await asyncio.sleep(0.01)
+            for call in (waiting, asked_before.__aenter__(), caller.complete("hi")):
+                with pytest.raises(ConfigError, match="closed: make a new one"):
+                    await call
+            await server.open_at_most(0)
+            return server.connections
+
+    assert asyncio.run(main()) == 1
 
 
 @pytest.mark.realtime

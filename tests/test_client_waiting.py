@@ -192,6 +192,27 @@ def test_an_answer_that_was_read_is_hung_up_inside_the_block():
     assert run_virtual(main) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]},
+        {"reasoning_content": "hm"},
+    ],
+    ids=["a tool call's arguments", "reasoning"],
+)
+def test_what_brings_no_text_moves_the_idle_limit_too(sign):
+    call = {"index": 0, "id": "c1", "function": {"name": "tide", "arguments": ""}}
+    opening = chunk(tool_calls=[call])
+    more = [10, chunk(**sign)] * 4
+    limits = Limits(open_s=5, idle_s=15)
+    whole = streamed(opening, *more, chunk(finish="tool_calls"))
+    pieces, reply = read(Script(whole), limits=limits)
+    assert (pieces, reply.timings.complete_s) == ([], 40)
+    with pytest.raises(DeadlineError) as caught:
+        read(Script(streamed(opening, *more, None)), limits=limits)
+    assert (caught.value.limit, caught.value.after_s) == ("idle", 55)
+
+
 # Closed by somebody else
 
 
