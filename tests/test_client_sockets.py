@@ -10,7 +10,7 @@ import pytest
 import labkit
 from labkit.cancel import Stop
 from labkit.client import ChatClient
-from labkit.errors import ConfigError, ConnectError, DeadlineError
+from labkit.errors import ConfigError, ConnectError, DeadlineError, StatusError
 from labkit.http import httpx
 from labkit.limits import Limits
 from labkit.line import Line
@@ -108,7 +108,7 @@ def test_a_request_has_the_headers_it_needs_and_brings_no_cookie_along():
 
     async def main():
         async with socket_server(answer) as server:
-            headers = {"X-Team": "tides"}
+            headers = {"X-Team": "tides", "Content-Length": "5"}
             async with ChatClient(server.url, headers=headers) as caller:
                 for _ in range(2):
                     await caller.complete("hi", key="k1")
@@ -131,6 +131,22 @@ def test_a_request_has_the_headers_it_needs_and_brings_no_cookie_along():
             "idempotency-key": "k1",
             "content-length": str(len(body)),
         }
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("where", [b"/v1", b"http://127.0.0.1:9/", b"mailto:a@b", b"//["])
+def test_a_redirection_is_a_refusal_wherever_it_leads(where):
+    async def answer(server, writer):
+        head = b"HTTP/1.1 302 Found\r\nlocation: %b\r\ncontent-length: 0\r\n\r\n"
+        writer.write(head % where)
+
+    async def main():
+        async with socket_server(answer) as server, ChatClient(server.url) as caller:
+            with pytest.raises(StatusError) as caught:
+                await caller.complete("hi")
+            return caught.value.status, server.connections, len(server.requests)
+
+    assert asyncio.run(main()) == (302, 1, 1)
 
 
 @pytest.mark.realtime
