@@ -158,12 +158,13 @@ def test_a_closed_client_connects_no_more():
         writer.write(b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n")
 
     async def main():
-        retry = Retry(base_s=0.2, strategy="exponential")
+        retry = Retry(base_s=0.5, strategy="exponential")
         async with socket_server(answer) as server:
             async with ChatClient(server.url, retry=retry) as caller:
                 asked_before = caller.stream("hi")
                 waiting = asyncio.create_task(caller.complete("hi"))
                 await asked.wait()
+                await asyncio.sleep(0.1)  # it has its 503, and waits for its retry
             for call in (waiting, asked_before.__aenter__(), caller.complete("hi")):
                 with pytest.raises(ConfigError, match="closed: make a new one"):
                     await call
