@@ -114,8 +114,10 @@ class Exchange:
 
     async def _body(self) -> AsyncIterator[bytes]:
         answer = self._response
-        is_packed = "content-encoding" in answer.headers  # though we ask for none
-        async for chunk in answer.aiter_bytes() if is_packed else answer.stream:
+        # The short way, unless the answer is packed (though we ask for none), or was
+        # read by the caller's transport: its connection may be another call's now.
+        as_it_is = "content-encoding" not in answer.headers and not answer.is_closed
+        async for chunk in answer.stream if as_it_is else answer.aiter_bytes():
             yield chunk
         await answer.aclose()
         self._line.socket = None  # read to its end: it is back in the pool

@@ -93,6 +93,8 @@ async def _deliver(
     except BaseException as error:
         if not answer.done():
             answer.set_exception(error)
+        elif not isinstance(error, Exception | asyncio.CancelledError):
+            raise  # Ctrl-C is nobody's answer, and must not be lost
         return None
     if not answer.done():
         answer.set_result(response)

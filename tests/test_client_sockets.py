@@ -16,7 +16,7 @@ from labkit.limits import Limits
 from labkit.line import Line
 from labkit.retry import Retry
 from labkit.strictjson import encode
-from tests.wires import ANSWER, PLAIN, send, send_head, socket_server
+from tests.wires import ANSWER, PLAIN, chunk, send, send_head, socket_server
 
 
 @pytest.mark.realtime
@@ -227,6 +227,59 @@ def test_a_call_given_up_at_any_step_leaves_no_socket(kind, how, warm):
             return steps
 
     assert asyncio.run(main()) > 10
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("kind", ["plain", "stream"])
+def test_an_answer_that_the_transport_has_read_is_the_call_s_own(kind):
+    """A transport that logs or caches reads it first, and the connection is free."""
+
+    class Logged(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request):
+            answer = await super().handle_async_request(request)
+            await answer.aread()
+            await asyncio.sleep(0.05)  # another call takes the connection meanwhile
+            return answer
+
+    async def answer(server, writer):
+        said = f"answer {len(server.requests)}"
+        if kind == "stream":
+            type, body = b"text/event-stream", b"".join([chunk(said), *ANSWER[2:]])
+        else:
+            type, body = b"application/json", PLAIN.replace(b"A tide", said.encode())
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % (type, len(body)) + body)
+
+    async def main():
+        async with (
+            socket_server(answer) as server,
+            ChatClient(server.url, transport=Logged()) as caller,
+        ):
+            said = []
+            for _ in range(3):
+                said.append(asyncio.create_task(caller.complete("hi")))
+                await asyncio.sleep(0.02)
+            return [(await each).text.removesuffix(" gauge") for each in said]
+
+    assert asyncio.run(main()) == ["answer 1", "answer 2", "answer 3"]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_is_not_lost_in_a_call_that_was_given_up(kind):
+    async def main():
+        async def sending():
+            call.cancel()
+            await asyncio.sleep(0)
+            raise kind
+
+        line = Line()
+        line.connecting = True  # so it is not cancelled
+        call = asyncio.create_task(line.carry(sending()))
+        await asyncio.sleep(1)
+        return "still running"
+
+    with pytest.raises(kind):
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize("when", ["before it is there", "in the moment it is there"])
