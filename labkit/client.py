@@ -21,7 +21,7 @@ from random import Random
 from labkit import __version__
 from labkit.call import Call
 from labkit.cancel import Stop
-from labkit.errors import ConfigError
+from labkit.errors import ConfigError, Stopped
 from labkit.exchange import Exchange
 from labkit.gate import Gate
 from labkit.http import httpx
@@ -135,8 +135,9 @@ class ChatClient:
 
     def _exchange(self, request: httpx.Request, watchdog: Watchdog) -> Exchange:
         if self._closed:  # it would open a connection that nobody closes
-            said = "the client is closed: make a new one"
-            raise ConfigError(said, field="client")
+            # No ConfigError, which would say that nothing was sent: an attempt may be.
+            reason = "the client is closed: make a new one"
+            raise Stopped(f"stopped: {reason}", reason=reason)
         line = self._line()
         return Exchange(self._transport, request, watchdog, self._secret, line)
 
@@ -169,7 +170,7 @@ class ChatClient:
         return request
 
     async def aclose(self) -> None:
-        """Close the connections. What is sent afterwards is a ConfigError, and so is
+        """Close the connections. What would be sent afterwards is Stopped, and so is
         the retry of a call that waits."""
         self._closed = True
         await self._transport.aclose()

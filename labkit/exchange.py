@@ -103,8 +103,8 @@ class Exchange:
         self._line.follow(self._request)
         self._leaving.push_async_callback(self._line.cut)
         with self._translated():
-            sending = self._transport.handle_async_request(self._request)
-            self._response = await self._line.carry(sending)
+            send = self._transport.handle_async_request
+            self._response = await self._line.carry(send, self._request)
         self._line.socket = self._response.extensions.get("network_stream")
         self._leaving.push_async_callback(self._hang_up)
         self._chunks = self._body()

@@ -13,11 +13,13 @@ does not show its pool. It goes when the client is closed.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from labkit.http import httpx
+
+Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 
 class Line:
@@ -40,10 +42,10 @@ class Line:
         # A new dict: the one of an attempt that was given up may still be in use.
         self._told = request.extensions = {**request.extensions, "trace": self._note}
 
-    async def carry(self, sending: Coroutine) -> httpx.Response:
-        """Await `sending`, which sends the request that is followed."""
+    async def carry(self, send: Send, request: httpx.Request) -> httpx.Response:
+        """Await `send(request)`, for a request that is followed."""
         answer = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(_deliver(sending, answer))
+        task = asyncio.ensure_future(_deliver(send, request, answer))
         try:
             return await answer
         except asyncio.CancelledError:
@@ -80,16 +82,16 @@ class Line:
 class Direct(Line):
     """For a transport that is no socket: there is nothing to hold on to."""
 
-    async def carry(self, sending: Coroutine) -> httpx.Response:
-        return await sending
+    async def carry(self, send: Send, request: httpx.Request) -> httpx.Response:
+        return await send(request)
 
 
 async def _deliver(
-    sending: Coroutine, answer: asyncio.Future
+    send: Send, request: httpx.Request, answer: asyncio.Future
 ) -> httpx.Response | None:
     """What asyncio.shield does, with a turn of the loop less for each request."""
     try:
-        response = await sending
+        response = await send(request)
     except BaseException as error:
         if not answer.done():
             answer.set_exception(error)

@@ -1,6 +1,7 @@
 """The client over real sockets: what only the wire can decide."""
 
 import asyncio
+import gc
 import socket
 import time
 from contextlib import AsyncExitStack
@@ -10,7 +11,7 @@ import pytest
 import labkit
 from labkit.cancel import Stop
 from labkit.client import ChatClient
-from labkit.errors import ConfigError, ConnectError, DeadlineError, StatusError
+from labkit.errors import ConnectError, DeadlineError, StatusError, Stopped
 from labkit.http import httpx
 from labkit.limits import Limits
 from labkit.line import Line
@@ -166,8 +167,11 @@ def test_a_closed_client_connects_no_more():
                 await asked.wait()
                 await asyncio.sleep(0.1)  # it has its 503, and waits for its retry
             for call in (waiting, asked_before.__aenter__(), caller.complete("hi")):
-                with pytest.raises(ConfigError, match="closed: make a new one"):
+                with pytest.raises(Stopped, match="closed: make a new one") as caught:
                     await call
+                # It tells what was sent before: that may have to be paid for.
+                attempts = [attempt.status for attempt in caught.value.attempts]
+                assert attempts == ([503] if call is waiting else [])
             await server.open_at_most(0)
             return server.connections
 
@@ -264,17 +268,33 @@ def test_an_answer_that_the_transport_has_read_is_the_call_s_own(kind):
     assert asyncio.run(main()) == ["answer 1", "answer 2", "answer 3"]
 
 
+def test_a_call_that_is_given_up_before_it_is_sent_leaves_no_coroutine():
+    """One that nobody awaits would be a warning, which is an error here."""
+
+    async def main():
+        async def send(request):
+            pytest.fail("it was sent")
+
+        call = asyncio.create_task(Line().carry(send, None))
+        await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait({call})
+
+    asyncio.run(main())
+    gc.collect()
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_what_ends_the_program_is_not_lost_in_a_call_that_was_given_up(kind):
     async def main():
-        async def sending():
+        async def send(request):
             call.cancel()
             await asyncio.sleep(0)
             raise kind
 
         line = Line()
         line.connecting = True  # so it is not cancelled
-        call = asyncio.create_task(line.carry(sending()))
+        call = asyncio.create_task(line.carry(send, None))
         await asyncio.sleep(1)
         return "still running"
 
@@ -288,7 +308,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_closed(when):
         body = httpx.Response(200, stream=httpx.ByteStream(b"late"))
         loop = asyncio.get_running_loop()
 
-        async def sending():
+        async def send(request):
             await asyncio.sleep(0)
             if when == "before it is there":
                 call.cancel()
@@ -296,7 +316,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_closed(when):
                 loop.call_soon(call.cancel)
             return body
 
-        call = asyncio.create_task(Line().carry(sending()))
+        call = asyncio.create_task(Line().carry(send, None))
         await asyncio.wait({call})
         await asyncio.sleep(0.01)
         return call.cancelled(), body.is_closed

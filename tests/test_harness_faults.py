@@ -52,6 +52,8 @@ from mock.memory import MemoryTransport
 from mock.provider import Provider, Settings
 from mock.scripted import SCRIPTED
 from tests.players import PATH, Counted, Player, answers, calls, says
+from tests.wires import RESET, Script, streamed
+from tests.wires import client as wired
 
 LOOK = calls(("c1", "look", ""))
 TURN = Decimal("0.000320")  # what each turn of a Player costs
@@ -204,6 +206,27 @@ def test_a_cost_of_too_many_digits_is_unknown_and_the_turn_is_kept():
     state = play(Player(LOOK, "done"), Counted(), prices=prices)
     assert (state.status, state.turns) == ("completed", 2)
     assert (state.unpriced_turns, state.prompt_tokens) == (2, 200)
+
+
+def test_a_turn_whose_client_is_closed_in_its_wait_is_not_free():
+    script = Script(RESET, streamed())  # it was sent, and may have been billed
+
+    async def main():
+        client = wired(script, retry=Retry(idempotent=True))
+
+        async def close_it():
+            await asyncio.sleep(0.001)
+            await client.aclose()
+
+        closing = asyncio.create_task(close_it())
+        state = await run(new_run("plan", "hi"), [], client)
+        await closing
+        return state
+
+    state = run_virtual(main)
+    assert (state.status, state.unpriced_turns) == ("interrupted", 1)
+    assert len(script.requests) == 1
+    assert "closed" in state.interruption["reason"]
 
 
 # After a crash
